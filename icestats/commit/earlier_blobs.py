@@ -9,10 +9,12 @@ from zlib import crc32
 
 from icestats.commit.puffin_writer import CarriedBlob
 from icestats.commit.table_state import (
+    MOST_CARRIED_BYTES,
     BlobKey,
     ExistingFile,
     TableFiles,
     blob_key,
+    check_carried,
     current_columns,
     list_statistics,
     refuse_storage_failure,
@@ -60,6 +62,7 @@ def read_earlier(
     taken, columns = set(known), current_columns(table)
     found: list[ExistingFile] = []
     unread: list[str] = []
+    left = MOST_CARRIED_BYTES - sum(len(held.stored) for file in existing for held in file.blobs)
     carried_files = {checksum for file in existing for checksum in _carried_files(file.properties)}
     for entry in _ancestors_files(table, snapshot_id):
         files, path = TableFiles(table.io), entry.statistics_path
@@ -69,11 +72,13 @@ def read_earlier(
             footer = read_puffin_footer(files, path)
             wanted = [b for b in footer.blobs if b.type != _DELETION_VECTOR and blob_key(b) not in taken]
             wanted = [b for b in wanted if columns.keys() >= set(b.field_ids)]
+            check_carried(wanted, left, path)
             blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in wanted)
         except MetadataError as error:
             refuse_storage_failure(error)
             unread.append(str(error))
             continue
+        left -= sum(blob.length for blob in wanted)
         carried = {blob_key(blob) for blob in wanted}
         taken |= carried
         listed = tuple(listed for listed in entry.blobs if blob_key(listed) in carried)
@@ -95,10 +100,11 @@ def leave_earlier(file: ExistingFile, snapshot_id: int) -> ExistingFile:
 
 def _ancestors_files(table: Table, snapshot_id: int) -> Iterator[StatisticsFile]:
     parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in table.metadata.snapshots}
-    registered = {entry.snapshot_id for entry in table.metadata.statistics} - {snapshot_id}
+    registered: dict[int, list[StatisticsFile]] = {}
+    for entry in list_statistics(table):
+        registered.setdefault(entry.snapshot_id, []).append(entry)
+    registered.pop(snapshot_id, None)
     ancestor = parents.pop(snapshot_id, None)
-    while registered and ancestor in parents:
-        if ancestor in registered:
-            registered.remove(ancestor)
-            yield from list_statistics(table, ancestor)
+    while registered and ancestor is not None and ancestor in parents:
+        yield from registered.pop(ancestor, ())
         ancestor = parents.pop(ancestor)

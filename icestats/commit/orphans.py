@@ -112,10 +112,10 @@ def find_orphans(table: Table) -> pa.Table:
 
     Notes
     -----
-    Only the folder of the metadata.json is listed, and only where the table says so and it is below its location;
-    names that no location can hold, such as those with `#`, are left out. A file that is being committed right now
-    shows up too. A metadata file that was cut, so that no reader can read it, refers to nothing. Source: Iceberg spec,
-    "Table Statistics" and "Partition Statistics".
+    Only the folder where the table keeps its metadata is listed, and only where that is below the table's location and
+    has its metadata.json; names that no location can hold, such as those with `#`, are left out. A file that is being
+    committed right now shows up too. A metadata file that was cut, so that no reader can read it, refers to nothing.
+    Source: Iceberg spec, "Table Statistics" and "Partition Statistics".
     """
     now = datetime.now(UTC)
     files = TableFiles(table.io)
@@ -202,8 +202,11 @@ def remove_orphans(
         raise CommitError(f"{table.metadata_location} is read-only: open the table through its catalog to delete files")
     files = TableFiles(table.io)
     rows = find_orphans(table).to_pylist()
+    is_shared = table.metadata.properties.get("gc.enabled", "").lower() == "false"
     for row in rows:
         row["kept_because"] = _reason_to_keep(files, row, older_than, allow_referred=allow_referred)
+        if is_shared:
+            row["kept_because"] = "the table's property gc.enabled is false: other tables may refer to its files"
         row["removed"] = False
         if row["kept_because"] is None and not dry_run:
             row["removed"] = remove_file(table, row["path"])
@@ -260,10 +263,10 @@ def _kind(name: str) -> str:
 
 
 def _metadata_folder(table: Table) -> str | None:
-    """Return the folder of the metadata.json; None where the table says another one, or one that is not below it."""
+    """Return where the table keeps its metadata; None: that is not below its location, or has not its metadata.json."""
     folder = metadata_folder(table.metadata)
-    is_own = is_below(folder, table.location()) and folder_of(f"{folder}/file") == folder_of(table.metadata_location)
-    return folder if is_own else None
+    is_home = folder_of(f"{folder}/file") == folder_of(table.metadata_location)
+    return folder if is_home and is_below(folder, table.location()) else None
 
 
 def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
@@ -276,11 +279,10 @@ def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
             yield _Candidate(f"{folder}/{name}", _kind(name), size_bytes, modified_at)
         return
     io = PyArrowFileIO(table.io.properties)
-    scheme, netloc, path = io.parse_location(folder, io.properties)
-    file_system = io.fs_by_scheme(scheme, netloc)
     try:
-        listed = file_system.get_file_info(FileSelector(path, allow_not_found=True))
-    except OSError as error:
+        scheme, netloc, path = io.parse_location(folder, io.properties)
+        listed = io.fs_by_scheme(scheme, netloc).get_file_info(FileSelector(path, allow_not_found=True))
+    except (OSError, ValueError) as error:
         raise unreadable(folder, error) from safe_cause(error)
     for info in listed:
         # PyIceberg leaves out what follows `?` or `#`, and line ends: it would delete another file.

@@ -144,11 +144,8 @@ def commit_entries(
     try:
         return _commit_entries(table, changes, left, paths, schema_id)
     except KeyboardInterrupt as interrupt:
-        if paths:
-            interrupt.add_note(
-                f"interrupted while committing to {table_name(table)}: whether it arrived is unknown, "
-                f"and {', '.join(paths)} is left on storage in case it has"
-            )
+        kept = f", and {', '.join(paths)} is left on storage in case it has" if paths else ""
+        interrupt.add_note(f"interrupted while committing to {table_name(table)}: whether it arrived is unknown{kept}")
         raise
 
 

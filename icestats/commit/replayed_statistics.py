@@ -93,7 +93,8 @@ def describe_changes(
 
 
 def _base_name(path: str | None) -> str:
-    return "-" if path is None else posixpath.basename(path)
+    # A name of others may have blanks, or be none.
+    return "-" if path is None else quote(posixpath.basename(path)) or "%"
 
 
 def _name(key: BlobKey) -> str:

@@ -41,6 +41,7 @@ from icestats.commit.table_state import (
     find_statistics,
     list_since,
     list_statistics,
+    read_all_existing,
     read_existing,
     table_name,
 )
@@ -244,7 +245,7 @@ def _stands(plan: CommitPlan) -> bool:
 
 def _plan_due(table: Table, request: CommitRequest, course: Course, entry: StatisticsFile) -> CommitPlan:
     """Plan the commit of what is due. The blobs that were asked for are of it, as far as nobody has replaced them."""
-    present = [read_existing(table, one) for one in list_statistics(table, request.snapshot_id)]
+    present = read_all_existing(table, request.snapshot_id)
     properties = dict(present[0].properties) if present else {}
     properties.pop(CARRIES_EARLIER, None)
     due = as_file(course.due, entry, properties)
@@ -273,7 +274,7 @@ def _field_ids(table: Table, names: Collection[str | int], blobs: Sequence[NewBl
 
 def _prepare(table: Table, request: CommitRequest) -> CommitPlan:
     check_snapshot(table, request.snapshot_id)
-    existing = [read_existing(table, entry) for entry in list_statistics(table, request.snapshot_id)]
+    existing = read_all_existing(table, request.snapshot_id)
     return _build(table, request, existing, existing)
 
 

@@ -29,6 +29,7 @@ from icestats.commit.replayed_statistics import Content, Course, advance, read_c
 from icestats.commit.statistics_commit import commit_due
 from icestats.commit.statistics_plan import entry_text
 from icestats.commit.table_state import (
+    MOST_CARRIED_BYTES,
     TableFiles,
     blob_key,
     current_columns,
@@ -45,11 +46,16 @@ from icestats.commit.table_state import (
 from icestats.errors import CommitError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.confined_io import is_beside
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
+from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.puffin import read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+
+_MAGICS = {".avro": b"Obj\1", ".orc": b"ORC", ".parquet": b"PAR1"}
+"""How files of partition statistics begin."""
+_ENCRYPTED = b"AGS1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +221,10 @@ def _check_restorable(table: Table, old: Entry, notes: list[str]) -> Entry | Non
         if size_bytes != old.file_size_in_bytes:
             what = f"{size_bytes:,} bytes, expected {old.file_size_in_bytes:,} by the metadata"
             raise MetadataError(what, old.statistics_path)
+        if size_bytes > MOST_CARRIED_BYTES:
+            what = f"{size_bytes:,} bytes, expected {MOST_CARRIED_BYTES:,} at most"
+            raise MetadataError(what, old.statistics_path)
+        _check_kind(TableFiles(table.io), old)
     except MetadataError as error:
         notes.append(f"what these statistics have replaced cannot be put back: {error}")
         return None
@@ -236,6 +246,7 @@ def _copy(table: Table, old: Entry | None) -> tuple[Entry, bytes] | None:
     prefix, suffix = ("", ".stats") if is_puffin else ("partition-stats-", _format_suffix(old.statistics_path))
     try:
         data = TableFiles(table.io).read(old.statistics_path, 0, old.file_size_in_bytes)
+        _check_kind(data, old)
     except MetadataError as error:
         raise CommitError(f"nothing was removed, as what was there before cannot be put back: {error}") from error
     path = new_metadata_path(table, f"{prefix}{old.snapshot_id}-", suffix)
@@ -243,7 +254,18 @@ def _copy(table: Table, old: Entry | None) -> tuple[Entry, bytes] | None:
 
 
 def _format_suffix(path: str) -> str:
-    return next((suffix for suffix in (".avro", ".orc") if path.endswith(suffix)), ".parquet")
+    return next((suffix for suffix in _MAGICS if path.endswith(suffix)), ".parquet")
+
+
+def _check_kind(data: bytes | FileReader, old: Entry) -> None:
+    """Raise MetadataError where a file is none of statistics: a metadata log may name any that can be read."""
+    path = old.statistics_path
+    first = data[:4] if isinstance(data, bytes) else data.read(path, 0, 4)
+    if isinstance(old, StatisticsFile):
+        if old.key_metadata is None or first != _ENCRYPTED:
+            read_puffin_footer(data, path)
+    elif not first.startswith(_MAGICS[_format_suffix(path)]):
+        raise MetadataError("not partition statistics", path, 0)
 
 
 def _effects(table: Table, removals: Sequence[EntryRemoval]) -> tuple[str, ...]:

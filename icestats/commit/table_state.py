@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError as PydanticValidationError
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 BlobKey = tuple[str, tuple[int, ...]]
 """The type and fields of a blob: a file has one of each."""
+MOST_CARRIED_BYTES = 1 << 30
+"""What a commit carries over, or puts back: it is in memory three times, and may be nothing but a hole on the disk."""
 _LOG_ENTRIES_TO_SEARCH = 1000
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
@@ -182,16 +185,16 @@ def find_statistics(table: Table, snapshot_id: int) -> StatisticsFile | None:
     return next(list_statistics(table, snapshot_id), None)
 
 
-def list_statistics(table: Table, snapshot_id: int) -> Iterator[StatisticsFile]:
-    """Yield a snapshot's entries in metadata.json's `statistics`: one, though the spec forbids no more."""
+def list_statistics(table: Table, snapshot_id: int | None = None) -> Iterator[StatisticsFile]:
+    """Yield a snapshot's entries in metadata.json's `statistics`, one, though the spec forbids no more; or all."""
     for entry in table.metadata.statistics:
-        if entry.snapshot_id == snapshot_id:
+        if snapshot_id in (None, entry.snapshot_id):
             blobs = tuple(
                 BlobMetadata(b.type, b.snapshot_id, b.sequence_number, tuple(b.fields), dict(b.properties or {}))
                 for b in entry.blob_metadata
             )
             sizes = (entry.file_size_in_bytes, entry.file_footer_size_in_bytes)
-            yield StatisticsFile(snapshot_id, entry.statistics_path, *sizes, blobs, entry.key_metadata)
+            yield StatisticsFile(entry.snapshot_id, entry.statistics_path, *sizes, blobs, entry.key_metadata)
 
 
 def list_further_paths(table: Table, snapshot_id: int) -> list[str]:
@@ -207,13 +210,31 @@ def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatis
     return PartitionStatisticsFile(snapshot_id, entry.statistics_path, entry.file_size_in_bytes)
 
 
-def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
+def read_all_existing(table: Table, snapshot_id: int) -> list[ExistingFile]:
+    """Read a snapshot's statistics files; raises as `read_existing`, also where all together are too large."""
+    found: list[ExistingFile] = []
+    left = MOST_CARRIED_BYTES
+    for entry in list_statistics(table, snapshot_id):
+        found.append(read_existing(table, entry, left))
+        left -= sum(len(held.stored) for held in found[-1].blobs)
+    return found
+
+
+def check_carried(blobs: Sequence[PuffinBlob], left: int, path: str) -> None:
+    """Raise MetadataError where blobs that are to be carried over are larger than what is left for them."""
+    if (size := sum(blob.length for blob in blobs)) > left:
+        raise MetadataError(
+            f"its blobs have {size:,} bytes, expected {left:,} at most: a commit carries {MOST_CARRIED_BYTES:,}", path
+        )
+
+
+def read_existing(table: Table, entry: StatisticsFile, left: int = MOST_CARRIED_BYTES) -> ExistingFile:
     """Read a statistics file with all its blobs, as they are stored.
 
     Raises
     ------
     MetadataError
-        It is gone, or damaged.
+        It is gone, or damaged, or its blobs have more bytes than are left.
     CommitError
         The storage failed.
     UnsupportedError
@@ -225,6 +246,7 @@ def read_existing(table: Table, entry: StatisticsFile) -> ExistingFile:
     files = TableFiles(table.io)
     try:
         footer = read_puffin_footer(files, path)
+        check_carried(footer.blobs, left, path)
         blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in footer.blobs)
     except MetadataError as error:
         refuse_storage_failure(error)
@@ -331,8 +353,7 @@ def list_since(table: Table, snapshot_id: int, known: str) -> list[StatisticsFil
     if table.metadata_location == known:
         return []
     logged = {entry.metadata_file for entry in table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]}
-    versions = list(_read_log(table, (known,)) if known in logged or not known else _read_log(table, ()))
-    replaced = versions if known in logged or not known else versions[:1]
+    replaced = _read_log(table, (known,)) if known in logged or not known else islice(_read_log(table, ()), 1)
     found = [next((e for e in version.statistics if e.snapshot_id == snapshot_id), None) for version in replaced]
     return [*reversed(found), find_statistics(table, snapshot_id)]
 
@@ -363,8 +384,11 @@ def _versions_before(
 
 def _read_log(table: Table, known: Collection[str]) -> Iterator[TableMetadata]:
     """Yield the replaced versions of the metadata, the newest first, back to the first after one that is known."""
-    files, named = TableFiles(table.io), table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]
-    for location in dict.fromkeys(log_entry.metadata_file for log_entry in reversed(named)):
-        if location in known:
+    files, seen = TableFiles(table.io), set[str]()
+    for log_entry in reversed(table.metadata.metadata_log[-_LOG_ENTRIES_TO_SEARCH:]):
+        if log_entry.metadata_file in known:
             return
-        yield read_metadata(files, location)
+        # A log may name a file any number of times; names hold a UUID, or a number.
+        if (name := log_entry.metadata_file.rpartition("/")[2]) not in seen:
+            seen.add(name)
+            yield read_metadata(files, log_entry.metadata_file)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gzip
+import json
 import logging
 from collections.abc import Mapping
 from io import BytesIO
 from typing import Any, ClassVar
+from uuid import NAMESPACE_URL, uuid5
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.noop import NoopCatalog
@@ -34,10 +37,13 @@ from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.configuration import check_configuration
 from icestats.iceberg.metadata import build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
-from icestats.iceberg.storage import Storage, check_local, local_path, open_input, read_range
+from icestats.iceberg.storage import Storage, check_local, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
+_VERSIONS = (".metadata.json", ".metadata.json.gz")
+_MOST_DELETED = 1_000
+"""How many earlier versions one commit deletes: a metadata log may name any number, each a request to the storage."""
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
@@ -202,9 +208,10 @@ def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_loca
     folder = metadata_folder(metadata)
     if folder_of(f"{folder}/file") == folder_of(metadata_location):
         return None
+    # Where its metadata.json is, is where files may be deleted: no location of its own moves it elsewhere.
     return CommitError(
-        f"{'.'.join(name)} has its metadata.json at {metadata_location}, and says by its location or "
-        f"write.metadata.path that it is in {folder}: nothing is committed; commit once with the engine that moved it"
+        f"{'.'.join(name)} keeps its metadata at {folder}, by its location or its write.metadata.path, which is not "
+        f"where its metadata.json is ({metadata_location}): nothing is committed"
     )
 
 
@@ -231,7 +238,11 @@ def _read_metadata(file: InputFile) -> InputFile:
         data = read_range(stream, file.location, 0, None)
     is_gzip = isinstance(Compressor.get_compressor(file.location), GzipCompressor)
     document = parse_document(inflate(data, file.location) if is_gzip else data, file.location)
-    build_metadata(document, file.location)
+    if not build_metadata(document, file.location).table_uuid:
+        # Of format version 1. PyIceberg makes one up at each reading, and takes it for another table then.
+        known = document | {"table-uuid": str(uuid5(NAMESPACE_URL, file.location))}
+        data = json.dumps(known).encode()
+        data = gzip.compress(data) if is_gzip else data
     return _ReadFile(file.location, data)
 
 
@@ -253,6 +264,13 @@ class _Confined(Catalog):
         metadata = FromInputFile.table_metadata(io.new_input(location))
         identifier = (*self.identifier_to_tuple(row.table_namespace), row.table_name)
         return Table(identifier, metadata, location, io, self)
+
+    @staticmethod
+    def _delete_old_metadata(io: FileIO, base: IcebergMetadata, metadata: IcebergMetadata) -> None:
+        # A log may name any file beside the metadata.json.
+        versions = [entry for entry in base.metadata_log if entry.metadata_file.endswith(_VERSIONS)]
+        own = base.model_copy(update={"metadata_log": versions[:_MOST_DELETED]})
+        Catalog._delete_old_metadata(io, own, metadata)
 
     def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
         if current_table is not None and (refusal := find_unsafe_write(current_table)) is not None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pyarrow as pa
 
 from icestats.errors import CallError, CommitError, StatisticsMissingError
-from icestats.iceberg.metadata import Snapshot
+from icestats.iceberg.metadata import Snapshot, read_document
 from icestats.table.table import Table, check_table
 
 __all__ = ["build_content_stats", "read_preview_manifest_list", "write_preview_manifest_list"]
@@ -64,7 +63,7 @@ def write_preview_manifest_list(
         raise CallError(f"{folder} exists: the copy needs a folder of its own")
     storage = table._source.storage
     data = build_preview_manifest_list(storage, snapshot, table.manifests())
-    document = json.loads(storage.read(table._source.metadata_location))
+    document = read_document(storage, table._source.metadata_location)
     manifest_list = folder / "metadata" / f"snap-{snapshot.snapshot_id}-preview.avro"
     metadata = folder / "metadata" / "v1.metadata.json"
     try:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.table_state import MOST_CARRIED_BYTES
+from icestats.errors import MetadataError
 from icestats.iceberg.storage import Storage
 from icestats.read.puffin.puffin import read_puffin_footer
 from tests.committed_statistics import (
@@ -192,3 +197,28 @@ def test_a_commit_of_one_kind_hides_no_other(table):
 def _ids(table):
     snapshot = table.current_snapshot()
     return snapshot.snapshot_id, snapshot.sequence_number
+
+
+def write_hole(table, name, snapshot_id):
+    """Register a file whose one blob is a hole on the disk of more than a commit carries."""
+    path = Path(f"{table.location()[7:]}/metadata/{name}.stats")
+    described = {"type": "hole", "fields": [1], "snapshot-id": snapshot_id, "sequence-number": 1, "offset": 4}
+    footer = json.dumps({"blobs": [described | {"length": MOST_CARRIED_BYTES + 1}]}).encode()
+    with path.open("wb") as file:
+        file.write(b"PFA1")
+        file.seek(MOST_CARRIED_BYTES + 5)
+        file.write(b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1")
+    register(table, f"file://{path}", [], snapshot_id=snapshot_id)
+
+
+def test_no_more_is_carried_than_fits_in_memory(table):
+    """A file of eight kilobytes on the disk may have blobs of any length."""
+    write_hole(table, "ancestor", table.current_snapshot().snapshot_id)
+    append(table)
+    plan = prepare_commit(table, [theta(table, 1)])
+    assert [line for line in plan.warnings if "ancestor.stats: its blobs have 1,073,741,825 bytes" in line]
+    write_hole(table, "own", table.current_snapshot().snapshot_id)
+    with pytest.raises(
+        MetadataError, match=r"own\.stats: .*its blobs have 1,073,741,825 bytes, expected 1,073,741,824"
+    ):
+        prepare_commit(table.refresh(), [theta(table, 1)])

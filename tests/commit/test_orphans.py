@@ -301,6 +301,15 @@ def test_exactly_the_old_orphans_are_deleted(table):
     assert table.refresh().scan().to_arrow().num_rows == 2
 
 
+def test_files_that_other_tables_may_share_are_kept(table):
+    with table.transaction() as change:
+        change.set_properties({"gc.enabled": "false"})
+    old = put(table, "metadata/1-old.stats")
+    [row] = remove_orphans(table, dry_run=False).to_pylist()
+    assert (row["removed"], "gc.enabled is false" in row["kept_because"]) == (False, True)
+    assert old.exists()
+
+
 def test_files_younger_than_a_day_are_refused_unless_told(table):
     young = put(table, "metadata/1-young.stats", age_seconds=60)
     with pytest.raises(CallError, match="allow_recent"):

@@ -17,6 +17,7 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
 from icestats.commit.table_state import find_statistics
 from icestats.errors import CommitError, StatisticsMissingError
+from icestats.iceberg.metadata import PartitionStatisticsFile, StatisticsFile, read_metadata
 from tests.committed_statistics import (
     KLL,
     ROWS,
@@ -298,33 +299,64 @@ def test_a_file_that_is_longer_than_its_entry_says_is_not_put_back(table):
     assert "bytes, expected " in plan.notes[0]
 
 
-@pytest.mark.parametrize("is_link", [False, True])
-def test_no_file_but_those_beside_the_metadata_is_copied_to_be_put_back(table, tmp_path, is_link):
-    """A table's log may name any file as earlier statistics, and the copy is where others read."""
-    private = tmp_path / "private.stats"
-    private.write_bytes(b"secret")
-    links = [Path(table.location()[7:], "metadata", "link.stats")] if is_link else []
-    for link in links:
-        link.symlink_to(private)
-    register(table, f"file://{[private, *links][-1]}", [1])
-    register(table, write_foreign(table, theta(table, 2)), [2])
-    done = remove(table, restore=True)
-    assert "it is not beside the table's metadata.json" in done.notes[0]
-    assert entries(table) == []
-    assert [path for path in tmp_path.rglob("*.stats") if path.read_bytes() == b"secret"] == [private, *links]
-
-
-def test_a_log_that_names_one_version_often_is_read_once(table, monkeypatch):
+@pytest.mark.parametrize("kind", ["statistics", "partition-statistics"])
+def test_what_is_no_file_of_statistics_is_not_put_back(table, tmp_path, kind):
+    """A metadata log may name any file: a copy of it would lie where the table does."""
     commit(table, theta(table, 1))
-    table.refresh()
-    log = table.metadata.metadata_log
-    table.metadata = table.metadata.model_copy(update={"metadata_log": log[-1:] * 100})
-    read, seen = table_state.read_metadata, []
-    monkeypatch.setattr(table_state, "read_metadata", lambda files, path: seen.append(path) or read(files, path))
-    entry = find_statistics(table, table.current_snapshot().snapshot_id)
-    assert table_state.find_predecessor(table, [entry]) is not None
-    assert len(list(table_state.list_since(table, entry.snapshot_id, ""))) == 2
-    assert len(seen) == 2
+    secret = tmp_path / "secret.parquet"
+    secret.write_text("mine alone")
+    path = Path(table.refresh().metadata_location[7:])
+    document = json.loads(path.read_text())
+    snapshot_id, size = document["current-snapshot-id"], secret.stat().st_size
+    named = {"snapshot-id": snapshot_id, "statistics-path": f"file://{secret}", "file-size-in-bytes": size}
+    earlier = document | {"statistics": [], kind: [named | {"file-footer-size-in-bytes": 4, "blob-metadata": []}]}
+    path.with_name("0.metadata.json").write_text(json.dumps(earlier))
+    document["metadata-log"] += [{"metadata-file": f"file://{path.with_name('0.metadata.json')}", "timestamp-ms": 1}]
+    document["metadata-log"][-1]["timestamp-ms"] = document["last-updated-ms"]
+    path.write_text(json.dumps(document))
+    plan = prepare_removal(table, snapshot_id, restore=True)
+    assert [removal.after for removal in plan.removals] == [None]
+    assert "cannot be put back: " in plan.notes[0]
+    planned = replace(plan.removals[0], after=_entry(secret, snapshot_id, kind))
+    with pytest.raises(CommitError, match="nothing was removed, as what was there before cannot be put back"):
+        commit_removal(replace(plan, removals=(planned,)))
+    assert not [one for one in path.parent.iterdir() if b"mine alone" in one.read_bytes()]
+
+
+def _entry(path, snapshot_id, kind):
+    size = path.stat().st_size
+    if kind == "statistics":
+        return StatisticsFile(snapshot_id, f"file://{path}", size, 4, ())
+    return PartitionStatisticsFile(snapshot_id, f"file://{path}", size)
+
+
+def test_a_version_that_the_log_names_again_and_again_is_read_once(table, monkeypatch):
+    commit(table, theta(table, 1))
+    path = Path(table.refresh().metadata_location[7:])
+    document = json.loads(path.read_text())
+    document["metadata-log"] = [{"metadata-file": f"file://{path}", "timestamp-ms": document["last-updated-ms"]}] * 50
+    path.write_text(json.dumps(document))
+    read: list[str] = []
+    monkeypatch.setattr(table_state, "read_metadata", lambda files, one: read.append(one) or read_metadata(files, one))
+    prepare_removal(table, table.current_snapshot().snapshot_id, restore=True)
+    assert read == [f"file://{path}"]
+
+
+def test_an_interrupt_of_a_restore_names_the_copy_that_it_leaves(table):
+    commit(table, theta(table, 1))
+    commit(table, theta(table, 2))
+    plan = prepare_removal(table, table.current_snapshot().snapshot_id, restore=True)
+    before = set(statistics_files(table))
+
+    def interrupt(_connection, _cursor, statement, *_):
+        if statement.startswith("UPDATE"):
+            raise KeyboardInterrupt
+
+    event.listen(plan.table.catalog.engine, "before_cursor_execute", interrupt)
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        commit_removal(plan)
+    [copy] = set(statistics_files(table)) - before
+    assert f"/{copy} is left on storage" in interrupted.value.__notes__[0]
 
 
 def test_nothing_is_put_back_for_a_snapshot_that_has_expired(table):

@@ -196,7 +196,7 @@ def test_a_place_without_a_host_takes_no_other_answer_with_it(place, document, c
     document["snapshots"][-1]["manifest-list"] = place
     document["metadata-log"] = [{"metadata-file": place, "timestamp-ms": document["last-updated-ms"]}]
     document["location"] = tmp_path.parent.as_uri()
-    document["properties"] = {"write.metadata.path": tmp_path.as_uri()}
+    document["properties"]["write.metadata.path"] = tmp_path.as_uri()
     (tmp_path / "orphan.stats").write_bytes(b"")
     # Older than the log's entry, which else is not read.
     os.utime(tmp_path / "orphan.stats", (0, 0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+from pathlib import Path
 
 import fastavro
 import pyarrow.parquet as pq
@@ -31,6 +33,15 @@ def test_the_copy_has_the_proposals_fields_and_the_table_is_as_it_was(small_tabl
         assert dict(row["lower_bounds"]) == known(manifest["lower_bounds"])
     assert copy.manifests().equals(load().manifests())
     assert load()._source.metadata_location == before
+
+
+def test_metadata_that_is_gzipped_is_copied_too(small_table, load, tmp_path):
+    path = Path(load()._source.metadata_location.removeprefix("file://"))
+    zipped = path.with_name("9.gz.metadata.json")
+    zipped.write_bytes(gzip.compress(path.read_bytes()))
+    table = icestats.load(str(zipped))
+    copy = preview.write_preview_manifest_list(table, tmp_path / "copy", i_know_this_breaks_pyiceberg=True)
+    assert icestats.load(str(copy)).manifests().equals(table.manifests())
 
 
 def test_pyiceberg_cannot_read_the_copy(small_table, load, tmp_path):
