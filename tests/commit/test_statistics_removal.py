@@ -15,7 +15,6 @@ from icestats.commit import table_state
 from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
-from icestats.commit.table_state import find_statistics
 from icestats.errors import CommitError, StatisticsMissingError
 from icestats.iceberg.metadata import PartitionStatisticsFile, StatisticsFile, read_metadata
 from tests.committed_statistics import (
@@ -357,6 +356,21 @@ def test_an_interrupt_of_a_restore_names_the_copy_that_it_leaves(table):
         commit_removal(plan)
     [copy] = set(statistics_files(table)) - before
     assert f"/{copy} is left on storage" in interrupted.value.__notes__[0]
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_no_file_but_those_beside_the_metadata_is_copied_to_be_put_back(table, tmp_path, is_link):
+    """Statistics of another table, say: the copy would be where others read."""
+    private = Path(write_foreign(table, theta(table, 1))[7:]).rename(tmp_path / "private.stats")
+    links = [Path(table.location()[7:], "metadata", "link.stats")] if is_link else []
+    for link in links:
+        link.symlink_to(private)
+    register(table, f"file://{[private, *links][-1]}", [1])
+    register(table, write_foreign(table, theta(table, 2)), [2])
+    before = set(statistics_files(table))
+    done = remove(table, restore=True)
+    assert "it is not beside the table's metadata.json" in done.notes[0]
+    assert (entries(table), set(statistics_files(table))) == ([], before)
 
 
 def test_nothing_is_put_back_for_a_snapshot_that_has_expired(table):
