@@ -246,6 +246,9 @@ def _copy(table: Table, old: Entry | None) -> tuple[Entry, bytes] | None:
     prefix, suffix = ("", ".stats") if is_puffin else ("partition-stats-", _format_suffix(old.statistics_path))
     try:
         data = TableFiles(table.io).read(old.statistics_path, 0, old.file_size_in_bytes)
+        if len(data) != old.file_size_in_bytes:
+            what = f"{len(data):,} bytes were read, expected {old.file_size_in_bytes:,}"
+            raise MetadataError(what, old.statistics_path)
         _check_kind(data, old)
     except MetadataError as error:
         raise CommitError(f"nothing was removed, as what was there before cannot be put back: {error}") from error

@@ -287,6 +287,17 @@ def test_a_restore_whose_earlier_file_goes_before_it_is_read_removes_nothing(tab
     assert entries(table) == before
 
 
+def test_a_file_of_which_only_a_part_is_read_is_not_put_back(table):
+    """The look at its length was before, and the beginning of partition statistics says nothing of their end."""
+    old = register_partitions(table, name="old").file.statistics_path
+    register_partitions(table, name="new")
+    plan = prepare_removal(table, table.current_snapshot().snapshot_id, restore=True)
+    assert [removal.after.statistics_path for removal in plan.removals] == [old]
+    Path(old[7:]).write_bytes(b"PAR1ol")
+    with pytest.raises(CommitError, match=r"nothing was removed, .* 6 bytes were read, expected 7"):
+        commit_removal(plan)
+
+
 def test_a_file_that_is_longer_than_its_entry_says_is_not_put_back(table):
     path = write_foreign(table, theta(table, 1))
     register(table, path, [1])
