@@ -26,10 +26,10 @@ from icestats.commit.metadata_versions import (
 )
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, MetadataError, PuffinFormatError
-from icestats.iceberg.confined_io import metadata_folder
+from icestats.iceberg.confined_io import is_at_home, metadata_folder
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import TableMetadata, read_metadata
-from icestats.iceberg.reach import check_reach, folder_of, is_below
+from icestats.iceberg.reach import check_reach, is_below
 from icestats.iceberg.storage import unreadable
 from icestats.read.puffin.puffin import read_puffin_footer
 
@@ -265,7 +265,7 @@ def _kind(name: str) -> str:
 def _metadata_folder(table: Table) -> str | None:
     """Return where the table keeps its metadata; None: that is not below its location, or has not its metadata.json."""
     folder = metadata_folder(table.metadata)
-    is_home = folder_of(f"{folder}/file") == folder_of(table.metadata_location)
+    is_home = is_at_home(table.metadata, table.metadata_location)
     return folder if is_home and is_below(folder, table.location()) else None
 
 

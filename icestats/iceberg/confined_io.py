@@ -193,6 +193,11 @@ def metadata_folder(metadata: IcebergMetadata) -> str:
     return path.rstrip("/")
 
 
+def is_at_home(metadata: IcebergMetadata, metadata_location: str) -> bool:
+    """Whether a metadata.json is in the folder in which the table says that it keeps its metadata."""
+    return folder_of(f"{metadata_folder(metadata)}/file") == folder_of(metadata_location)
+
+
 def is_beside(location: str, metadata_location: str) -> bool:
     """Whether a file is in the folder of a metadata.json, and no symbolic link."""
     path = local_path(location)
@@ -205,13 +210,12 @@ def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_loca
             f"{'.'.join(name)} names code to run in its property {_LOCATION_PROVIDER}: nothing is committed; remove "
             "the property if you may, or commit with the engine that has this class"
         )
-    folder = metadata_folder(metadata)
-    if folder_of(f"{folder}/file") == folder_of(metadata_location):
+    if is_at_home(metadata, metadata_location):
         return None
     # Where its metadata.json is, is where files may be deleted: no location of its own moves it elsewhere.
     return CommitError(
-        f"{'.'.join(name)} keeps its metadata at {folder}, by its location or its write.metadata.path, which is not "
-        f"where its metadata.json is ({metadata_location}): nothing is committed"
+        f"{'.'.join(name)} keeps its metadata at {metadata_folder(metadata)}, by its location or its "
+        f"write.metadata.path, which is not where its metadata.json is ({metadata_location}): nothing is committed"
     )
 
 
