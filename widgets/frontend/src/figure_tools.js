@@ -42,11 +42,17 @@ function TypedRange({ typed, label, act }) {
     isTyped.current = true;
     setRange({ ...range, ...change }, Infinity);
   };
-  const leave = (/** @type {any} */ event) => isTyped.current && !event.currentTarget.contains(event.relatedTarget) && send();
+  // What a person has come to is not written anew under their hands.
+  const enter = () => isTyped.current || setRange(range, Infinity);
+  const leave = (/** @type {any} */ event) => {
+    if (event.currentTarget.contains(event.relatedTarget)) return;
+    if (isTyped.current) send();
+    else setRange(range, 0);
+  };
   const field = (/** @type {"lower" | "upper"} */ end, /** @type {string} */ word) =>
     html`<input class="icestats-input" size="9" aria-label=${`${word}: ${label}`} placeholder=${word.toLowerCase()} value=${range[end]}
       onInput=${(/** @type {any} */ event) => type({ [end]: event.target.value })} />`;
-  return html`<form class="icestats-range" onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), send())} onFocusOut=${leave}
+  return html`<form class="icestats-range" onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), send())} onFocusIn=${enter} onFocusOut=${leave}
     onKeyDown=${(/** @type {Event} */ event) => event.stopPropagation()}>
     ${field("lower", "From")} – ${field("upper", "To")}
     <button type="submit" class="icestats-tool" title="Show this range">Go</button>

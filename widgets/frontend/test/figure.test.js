@@ -98,3 +98,20 @@ test("a typed range is sent when it is entered, a log switch at once", async () 
   await page.click("[data-part=histogram] input[type=checkbox]");
   assert.deepEqual(page.sent("histogram.bars.log"), [{ on: true }]);
 });
+
+test("a range that a person has come to stays, whatever is drawn meanwhile, until they leave it", async () => {
+  const from = "[data-part=histogram] input[aria-label^=From]";
+  const draw = (/** @type {string} */ lower) => {
+    const { part_histogram: part } = makeTraits(1400);
+    const blocks = part.blocks.map((/** @type {any} */ block) => ("typed" in block ? { ...block, typed: { lower, upper: "9" } } : block));
+    return page.set("part_histogram", { ...part, blocks });
+  };
+  await page.set("tab", "columns");
+  await draw("1");
+  await during(() => page.find(from).focus());
+  await draw("2");
+  assert.equal(page.find(from).value, "1");
+  await during(() => page.find(from).blur());
+  assert.equal(page.find(from).value, "2");
+  assert.deepEqual(page.sent("histogram.bars.range"), []);
+});

@@ -773,10 +773,15 @@ function TypedRange({ typed, label, act }) {
     isTyped.current = true;
     setRange({ ...range, ...change }, Infinity);
   };
-  const leave = (event) => isTyped.current && !event.currentTarget.contains(event.relatedTarget) && send();
+  const enter = () => isTyped.current || setRange(range, Infinity);
+  const leave = (event) => {
+    if (event.currentTarget.contains(event.relatedTarget)) return;
+    if (isTyped.current) send();
+    else setRange(range, 0);
+  };
   const field = (end, word) => m2`<input class="icestats-input" size="9" aria-label=${`${word}: ${label}`} placeholder=${word.toLowerCase()} value=${range[end]}
       onInput=${(event) => type({ [end]: event.target.value })} />`;
-  return m2`<form class="icestats-range" onSubmit=${(event) => (event.preventDefault(), send())} onFocusOut=${leave}
+  return m2`<form class="icestats-range" onSubmit=${(event) => (event.preventDefault(), send())} onFocusIn=${enter} onFocusOut=${leave}
     onKeyDown=${(event) => event.stopPropagation()}>
     ${field("lower", "From")} – ${field("upper", "To")}
     <button type="submit" class="icestats-tool" title="Show this range">Go</button>
