@@ -9,14 +9,16 @@ import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import BinaryType, DoubleType, IntegerType, LongType, NestedField, StringType
+from pyiceberg.types import BinaryType, DoubleType, FloatType, IntegerType, LongType, NestedField, StringType
 
 import icestats
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.snapshot.evaluation.column_metrics import single_value_metrics
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.table_statistics import PartitionKey, ScannedPartitions, read_column_statistics
 from icestats.table.statistics import Statistics
+from tests.scanned_partitions import scan
 
 LONG = "the same sixteen characters and more: "
 
@@ -87,6 +89,36 @@ def test_partitions_keep_their_sketches_where_their_column_is_promoted(catalog, 
     for table in (before, after):
         assert table.estimate("day != 7")["kll-by-partition"].rows == 3
         assert table.histogram("day", where="day = -1").n == 2
+
+
+@pytest.mark.parametrize(("before", "after"), [(IntegerType(), LongType()), (FloatType(), DoubleType())], ids=str)
+def test_partitions_are_found_at_a_tag_from_before_their_column_was_promoted(
+    catalog, catalog_properties, before, after
+):
+    """The keys of the sketches, made since, are wider than the column is there."""
+    spec, schema = (
+        PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part")),
+        Schema(NestedField(1, "a", before)),
+    )
+    made = catalog.create_table("db.p", schema, partition_spec=spec)
+    made.append(pa.table({"a": [1, 1, 2, 3]}).cast(made.schema().as_arrow()))
+    made.manage_snapshots().create_tag(made.current_snapshot().snapshot_id, "old").commit()
+    with made.refresh().update_schema() as update:
+        update.update_column("a", after)
+    opened = icestats.load("db.p", catalog=catalog_properties)
+    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    table = icestats.load("db.p", catalog=catalog_properties, ref="old")
+    assert table.schema.find("a").type == str(before)
+    for row_filter, count in (("a = 2", 1), ("a > 1", 2), ("a is null", 0), ("a is not null", 4)):
+        merged = table.merge_partition_sketches("a", row_filter)
+        assert (merged.value_count, merged.partial_partition_count) == (count, 0), row_filter
+    assert [row["ndvs"] for row in table.partitions().to_pylist()] == [[(1, 1)]] * 3
+    assert table.estimate("a > 1", sources=["kll-by-partition"])["kll-by-partition"].rows == 2
+
+
+def test_a_key_that_is_no_value_of_its_type_is_not_taken_for_nan():
+    found = single_value_metrics(pa.array([b"abc", None, b"\1\0\0\0"], pa.binary()), "int")
+    assert (found.valueless.tolist(), found.has_bounds.tolist()) == ([False, True, False], [False, False, True])
 
 
 def test_committed_figures_of_this_snapshot_are_shown_as_exact(load):

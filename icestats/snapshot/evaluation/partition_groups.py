@@ -118,13 +118,18 @@ def group_keys(keys: Sequence[PartitionKey], specs: Mapping[int, PartitionSpec],
         values = [dict(keys[row].values) for row in rows.tolist()]
         return {
             field.field_id: single_value_metrics(
-                pa.array([row[field.field_id] for row in values], pa.binary()), type_text
+                pa.array([row[field.field_id] for row in values], pa.binary()), _key_type(type_text)
             )
             for field, type_text in _typed(spec, schema)
             if field.field_id in fields and type_text and all(field.field_id in row for row in values)
         }
 
     return _group(np.array([key.spec_id for key in keys], np.int64), specs, read, None)
+
+
+def _key_type(type_text: str) -> str:
+    """Return the widest type that values may have: keys may be of after a promotion, for a snapshot of before it."""
+    return {"int": "long", "float": "double"}.get(type_text, type_text)
 
 
 def _group(
@@ -173,7 +178,7 @@ def build_partition_keys(groups: pa.Table, metadata: TableMetadata, schema: Sche
     def encode(field: PartitionField, type_text: str | None) -> list[bytes | None]:
         if field.transform == VOID or type_text is None:
             return [None] * len(partitions)
-        return encode_values(partitions.field(places[field.field_id]), type_text)
+        return encode_values(partitions.field(places[field.field_id]), _key_type(type_text))
 
     def build(row: int, spec_id: int) -> PartitionKey | None:
         fields = typed.get(spec_id)
@@ -187,9 +192,7 @@ def build_partition_keys(groups: pa.Table, metadata: TableMetadata, schema: Sche
 def key_entries(
     entries: Iterable[PartitionEntry], specs: Mapping[int, PartitionSpec], schema: Schema
 ) -> dict[PartitionKey, PartitionEntry]:
-    """Return the partitions of sketches by the keys of `build_partition_keys`: columns may have been promoted since."""
+    """Return the partitions of sketches by the keys of `build_partition_keys`: columns may be promoted."""
     fields = (typed for spec in specs.values() for typed in _typed(spec, schema))
-    types = {
-        field.field_id: type_text for field, type_text in fields if type_text is not None and field.transform != VOID
-    }
+    types = {field.field_id: _key_type(kind) for field, kind in fields if kind is not None and field.transform != VOID}
     return {one.key.widen(types): one for one in entries}
