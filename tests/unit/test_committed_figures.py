@@ -17,6 +17,7 @@ from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.snapshot.evaluation.column_metrics import single_value_metrics
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.table_statistics import PartitionKey, ScannedPartitions, read_column_statistics
+from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
 from icestats.table.statistics import Statistics
 from tests.scanned_partitions import scan
 
@@ -119,6 +120,24 @@ def test_partitions_are_found_at_a_tag_from_before_their_column_was_promoted(
 def test_a_key_that_is_no_value_of_its_type_is_not_taken_for_nan():
     found = single_value_metrics(pa.array([b"abc", None, b"\1\0\0\0"], pa.binary()), "int")
     assert (found.valueless.tolist(), found.has_bounds.tolist()) == ([False, True, False], [False, False, True])
+
+
+def test_lengths_by_partition_of_a_column_outlive_a_commit_of_those_of_another(catalog, catalog_properties):
+    schema = Schema(*(NestedField(i, name, StringType()) for i, name in enumerate(("part", "one", "other"), 1)))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    made = catalog.create_table("db.p", schema, partition_spec=spec)
+    made.append(pa.table({"part": ["a", "a", "b"], "one": ["x", "xyz", ""], "other": ["12345", "1", None]}))
+    for columns in (["part", "one", "other"], ["one"]):
+        opened = icestats.load("db.p", catalog=catalog_properties)
+        plan = prepare_scan(opened._source, opened.snapshot, opened.schema, columns, by_partition=True)
+        found, fields = scan_here(plan, Sizes(200, 12, 200, 12)), expand_columns(opened.schema, ["one"])
+        of_metadata = compute_metadata_statistics(
+            opened._reader, opened.snapshot, fields, manifests=False, scanned=found.by_partition
+        )
+        Statistics(opened._source, found, of_metadata).commit()
+    rows = icestats.load("db.p", catalog=catalog_properties).partitions().to_pylist()
+    assert [dict(row["max_lengths"]) for row in rows] == [{1: 1, 2: 3, 3: 5}, {1: 1, 2: 0}]
+    assert [dict(row["avg_lengths"]) for row in rows] == [{1: 1, 2: 2, 3: 3}, {1: 1, 2: 0}]
 
 
 def test_committed_figures_of_this_snapshot_are_shown_as_exact(load):
