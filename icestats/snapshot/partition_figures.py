@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from icestats.answers.schemas import PARTITION_MAPS
-from icestats.iceberg.metadata import PartitionSpec, Schema
+from icestats.iceberg.metadata import Schema, TableMetadata
 from icestats.read.partitions.partition_statistics import PartitionStatistics
 from icestats.read.puffin.committed_partitions import CommittedPartitions
 from icestats.snapshot.evaluation.partition_groups import key_entries
@@ -21,7 +21,7 @@ def build_partition_figures(
     indexes: Sequence[CommittedPartitions],
     keys: Sequence[PartitionKey | None],
     record_counts: Sequence[int],
-    specs: Mapping[int, PartitionSpec],
+    metadata: TableMetadata,
     schema: Schema,
     lengths: Mapping[str, Sequence[Lengths | None]],
 ) -> dict[str, pa.Array]:
@@ -34,7 +34,7 @@ def build_partition_figures(
     }
     for one in indexes:
         field_id, age = one.index.field_id, one.commits_behind
-        entries = key_entries((entry for entry in one.index.partitions if entry.ndv is not None), specs, schema)
+        entries = key_entries((entry for entry in one.index.partitions if entry.ndv is not None), metadata, schema)
         for row, (key, record_count) in enumerate(zip(keys, record_counts, strict=True)):
             if key is None or (entry := entries.get(key)) is None or entry.ndv is None:
                 continue

@@ -265,7 +265,7 @@ class SnapshotReader:
         if indexes or stored is not None:
             keys, records = self._build_keys(rollups.partitions), rollups.partitions["data_record_count"].to_pylist()
             lengths = {} if stored is None else align_lengths(stored, self._build_keys(stored.groups), keys)
-            figures = build_partition_figures(indexes, keys, records, self.source.metadata.specs, self.schema, lengths)
+            figures = build_partition_figures(indexes, keys, records, self.source.metadata, self.schema, lengths)
         return build_partitions(rollups, self.schema, figures)
 
     def _build_keys(self, groups: pa.Table) -> list[PartitionKey | None]:

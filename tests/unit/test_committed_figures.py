@@ -117,6 +117,23 @@ def test_partitions_are_found_at_a_tag_from_before_their_column_was_promoted(
     assert table.estimate("a > 1", sources=["kll-by-partition"])["kll-by-partition"].rows == 2
 
 
+def test_partitions_keep_their_sketches_where_their_column_is_gone(catalog, catalog_properties):
+    fields = (NestedField(1, "a", IntegerType()), NestedField(2, "b", StringType()))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    made = catalog.create_table("db.p", Schema(*fields), partition_spec=spec)
+    made.append(pa.table({"a": [1, 1, None], "b": ["x", "y", "x"]}).cast(made.schema().as_arrow()))
+    opened = icestats.load("db.p", catalog=catalog_properties)
+    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    with made.refresh().update_schema() as update:
+        update.update_column("a", LongType())
+    with made.update_spec() as update_spec:
+        update_spec.remove_field("part")
+    with made.update_schema() as update:
+        update.delete_column("a")
+    table = icestats.load("db.p", catalog=catalog_properties)
+    assert [row["ndvs"] for row in table.partitions().to_pylist()] == [[(2, 1)], [(2, 2)]]
+
+
 def test_a_key_that_is_no_value_of_its_type_is_not_taken_for_nan():
     found = single_value_metrics(pa.array([b"abc", None, b"\1\0\0\0"], pa.binary()), "int")
     assert (found.valueless.tolist(), found.has_bounds.tolist()) == ([False, True, False], [False, False, True])
