@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import BinaryType, DoubleType, FloatType, IntegerType, LongType, NestedField, StringType
+from pyiceberg.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+)
 
 import icestats
 from icestats.scan.scan_job import Sizes
@@ -132,6 +143,24 @@ def test_partitions_keep_their_sketches_where_their_column_is_gone(catalog, cata
         update.delete_column("a")
     table = icestats.load("db.p", catalog=catalog_properties)
     assert [row["ndvs"] for row in table.partitions().to_pylist()] == [[(2, 1)], [(2, 2)]]
+
+
+def test_a_decimal_is_the_same_type_however_it_is_spelled(catalog, catalog_properties):
+    """Java writes `decimal(9, 2)`, others `decimal(9,2)`: each writes the whole metadata anew."""
+    made = catalog.create_table("db.p", Schema(NestedField(1, "d", DecimalType(9, 2))))
+    made.append(pa.table({"d": [Decimal("1.50"), Decimal("1.50"), None]}).cast(made.schema().as_arrow()))
+    opened = icestats.load("db.p", catalog=catalog_properties)
+    commit(opened)
+    opened.refresh().compute(manifests=True).commit()
+    location = Path(made.refresh().metadata_location.removeprefix("file://"))
+    other = location.with_name("x.metadata.json")
+    other.write_text(location.read_text().replace("decimal(9, 2)", "decimal(9,2)"))
+    table = icestats.load(str(other))
+    found, provenance = columns(table)
+    assert found["d"]["common_values"][0]["value"] == "1.50"
+    assert provenance["d"]["lower_bound"].startswith("exact")
+    assert table._reader.findings == ()
+    assert not table.refresh_statistics().scanned
 
 
 def test_a_key_that_is_no_value_of_its_type_is_not_taken_for_nan():
