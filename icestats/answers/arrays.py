@@ -29,19 +29,20 @@ def _to_values(column: pa.ChunkedArray) -> list[Any]:
     try:
         found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
-        found = column.cast(_without_times(column.type)).to_pylist()
+        found = column.cast(without_times(column.type)).to_pylist()
     return found
 
 
-def _without_times(kind: pa.DataType) -> pa.DataType:
+def without_times(kind: pa.DataType) -> pa.DataType:
+    """Return the type that a column is cast to for dates and times as integers, whatever year they are of."""
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_times(field.type)) for field in kind.fields])
+        return pa.struct([field.with_type(without_times(field.type)) for field in kind.fields])
     if pa.types.is_map(kind):
-        return pa.map_(_without_times(kind.key_type), _without_times(kind.item_type))
+        return pa.map_(without_times(kind.key_type), without_times(kind.item_type))
     if pa.types.is_list(kind):
-        return pa.list_(_without_times(kind.value_type))
+        return pa.list_(without_times(kind.value_type))
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_without_times(kind.value_type), kind.list_size)
+        return pa.list_(without_times(kind.value_type), kind.list_size)
     if pa.types.is_date32(kind):
         return pa.int32()
     return pa.int64() if pa.types.is_timestamp(kind) else kind

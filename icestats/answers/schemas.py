@@ -323,7 +323,8 @@ whether the engine's optimizer uses the statistic, of tables of any format; `ava
 `source` where: the place that the engine reads, or else the newest. `commits_behind` counts the commits from the
 snapshot that it is of to the loaded one (null: the table does not have it). `read_by_engine` says whether the engine
 reads it there today, and `command` what would provide it (null: the engine has it, does not use it, or nothing provides
-it). `evidence` is how the engine uses it or why not, and in brackets the documentation or source file that says so."""
+it). `evidence` is how the engine uses it or why not, and in brackets the documentation or source file that says so.
+What is of a snapshot that has expired, or is no ancestor, counts as missing, though engines may use it: `SKETCHES`."""
 
 SNAPSHOTS = pa.schema(
     _required(pa.int64(), "snapshot_id")

@@ -520,7 +520,7 @@ class Evidence:
         reader = self.reader
         committed = read_partition_index(reader.source.storage, reader.usable_blobs, field)
         sketched = (entry for entry in committed.index.partitions if entry.has_sketches)
-        entries = key_entries(sketched, reader.source.metadata.specs, reader.schema)
+        entries = key_entries(sketched, reader.source.metadata, reader.schema)
         column = _SketchedColumn(committed, entries, {}, {})
         self._check_partitions(column, field)
         return column

@@ -18,7 +18,7 @@ from typing import Any
 from icestats.answers.text import one_line, render_time
 from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError, check_names
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, check_value_count, expanded_limit
-from icestats.iceberg.types import TIMESTAMPS, to_arrow_type
+from icestats.iceberg.types import TIMESTAMPS, spell_type, to_arrow_type
 
 GZIP_MAGIC = b"\x1f\x8b"
 NESTED_TYPES = frozenset({"struct", "list", "map"})
@@ -554,7 +554,7 @@ def _flatten(part: _Part, out: list[Field], names: _Names, *, level: int, repeat
     field_id, name, kind, required = part
     if level > _MOST_LEVELS:
         raise ValueError(f"a column is nested more than {_MOST_LEVELS} levels deep")
-    own = kind if isinstance(kind, str) else str(kind["type"])
+    own = spell_type(kind) if isinstance(kind, str) else str(kind["type"])
     out.append(Field(_int(field_id), str(name), own, bool(required), level == 0, repeated))
     if isinstance(kind, str):
         to_arrow_type(kind)

@@ -98,6 +98,25 @@ def parse_type(text: str) -> PrimitiveType:
     return PrimitiveType(base)
 
 
+def spell_type(text: str) -> str:
+    """Return a primitive type's text as Java and PyIceberg spell it, so that equal types have equal texts.
+
+    Raises
+    ------
+    ValueError
+        The spec has no such primitive type.
+
+    Examples
+    --------
+    >>> spell_type("decimal(9,2)"), spell_type("fixed[ 16 ]"), spell_type("long")
+    ('decimal(9, 2)', 'fixed[16]', 'long')
+    """
+    kind = parse_type(text)
+    if kind.name == "decimal":
+        return f"decimal({kind.precision}, {kind.scale})"
+    return f"fixed[{kind.length}]" if kind.name == "fixed" else text
+
+
 def has_lengths(type_text: str) -> bool:
     """Return whether the values of a type have lengths of their own, which an average and a maximum tell of."""
     return type_text in ("string", "binary")

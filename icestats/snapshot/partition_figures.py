@@ -7,25 +7,34 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from icestats.answers.schemas import PARTITION_MAPS
-from icestats.iceberg.metadata import PartitionSpec, Schema
+from icestats.iceberg.metadata import Schema, TableMetadata
 from icestats.read.partitions.partition_statistics import PartitionStatistics
 from icestats.read.puffin.committed_partitions import CommittedPartitions
 from icestats.snapshot.evaluation.partition_groups import key_entries
 from icestats.stats.table_statistics import PartitionKey
+
+Lengths = Sequence[tuple[int, int]]
+"""Of a partition: field ids, and bytes of the column's values."""
 
 
 def build_partition_figures(
     indexes: Sequence[CommittedPartitions],
     keys: Sequence[PartitionKey | None],
     record_counts: Sequence[int],
-    specs: Mapping[int, PartitionSpec],
+    metadata: TableMetadata,
     schema: Schema,
+    lengths: Mapping[str, Sequence[Lengths | None]],
 ) -> dict[str, pa.Array]:
-    """Build `schemas.PARTITION_MAPS` of partitions of some records from indexes of sketches, one a column."""
-    rows: dict[str, list[list[tuple[int, float]]]] = {field.name: [[] for _ in keys] for field in PARTITION_MAPS}
+    """Build `schemas.PARTITION_MAPS` of partitions of some records from indexes of sketches, one a column.
+
+    `lengths` are those of `align_lengths`: the indexes add those of other columns.
+    """
+    rows: dict[str, list[dict[int, float]]] = {
+        field.name: [dict(row or ()) for row in lengths.get(field.name, [None] * len(keys))] for field in PARTITION_MAPS
+    }
     for one in indexes:
         field_id, age = one.index.field_id, one.commits_behind
-        entries = key_entries((entry for entry in one.index.partitions if entry.ndv is not None), specs, schema)
+        entries = key_entries((entry for entry in one.index.partitions if entry.ndv is not None), metadata, schema)
         for row, (key, record_count) in enumerate(zip(keys, record_counts, strict=True)):
             if key is None or (entry := entries.get(key)) is None or entry.ndv is None:
                 continue
@@ -38,9 +47,9 @@ def build_partition_figures(
             if not age and average is not None and longest is not None:
                 figures |= {"avg_lengths": round(average), "max_lengths": longest}
             for name, value in figures.items():
-                rows[name][row].append((field_id, value))
+                rows[name][row].setdefault(field_id, value)
     return {
-        field.name: pa.array([row or None for row in rows[field.name]], field.type)
+        field.name: pa.array([sorted(row.items()) or None for row in rows[field.name]], field.type)
         for field in PARTITION_MAPS
         if any(rows[field.name])
     }
@@ -48,8 +57,8 @@ def build_partition_figures(
 
 def align_lengths(
     stored: PartitionStatistics, stored_keys: Sequence[PartitionKey | None], keys: Sequence[PartitionKey | None]
-) -> dict[str, pa.Array]:
+) -> dict[str, list[Lengths | None]]:
     """Return the lengths of values that a partition statistics file has, in the order of other partitions."""
     places = {key: place for place, key in enumerate(stored_keys) if key is not None}
     rows = pa.array([None if key is None else places.get(key) for key in keys], pa.int64())
-    return {name: array.take(rows) for name, array in (stored.lengths or {}).items()}
+    return {name: array.take(rows).to_pylist() for name, array in (stored.lengths or {}).items()}

@@ -264,9 +264,8 @@ class SnapshotReader:
         figures: dict[str, pa.Array] = {}
         if indexes or stored is not None:
             keys, records = self._build_keys(rollups.partitions), rollups.partitions["data_record_count"].to_pylist()
-            figures = build_partition_figures(indexes, keys, records, self.source.metadata.specs, self.schema)
-            if stored is not None:
-                figures |= align_lengths(stored, self._build_keys(stored.groups), keys)
+            lengths = {} if stored is None else align_lengths(stored, self._build_keys(stored.groups), keys)
+            figures = build_partition_figures(indexes, keys, records, self.source.metadata, self.schema, lengths)
         return build_partitions(rollups, self.schema, figures)
 
     def _build_keys(self, groups: pa.Table) -> list[PartitionKey | None]:
@@ -496,12 +495,12 @@ def _fill_partitions(columns: Mapping[str, pa.Array], groups: pa.Table) -> pa.Ta
     return pa.table({f.name: columns.get(f.name, pa.nulls(len(groups), f.type)) for f in kind}, schema=kind)
 
 
-def build_partition_file_rows(found: PartitionStatistics, schema: Schema) -> pa.Table:
+def build_partition_file_rows(found: PartitionStatistics) -> pa.Table:
     """Build `schemas.partitions_schema` from a partition statistics file: its maps are null where it has none."""
     groups = found.groups.drop_columns(list(ADDED))
     columns = {name: groups[name] for name in groups.column_names} | dict(found.lengths or {})
     if found.columns:
-        columns |= build_column_maps(found.cells, schema.columns, to_numpy(groups["data_file_count"]))
+        columns |= build_column_maps(found.cells, found.columns, to_numpy(groups["data_file_count"]))
     return _fill_partitions(columns, groups)
 
 

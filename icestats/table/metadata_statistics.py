@@ -122,7 +122,7 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
     path = files[snapshot_id].statistics_path
     partition = find_partition_types(manifests_to_read(reader.manifest_files), metadata, storage)
     found = read_partition_statistics(storage.read(path), path, partition, reader.schema.columns, metadata.specs)
-    rows = build_partition_file_rows(found, reader.schema)
+    rows = build_partition_file_rows(found)
     made_for = {"snapshot_id": snapshot_id, "commits_behind": ages[snapshot_id].commits}
     for name, value in made_for.items():
         rows = rows.append_column(pa.field(name, pa.int64(), nullable=False), pa.array([value] * len(rows), pa.int64()))

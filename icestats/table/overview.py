@@ -55,11 +55,12 @@ class Overview:
     file_size_in_bytes: int | None
     """Of data and delete files, as the snapshot's summary states it."""
     statistics_column_count: int
-    """Columns with a committed NDV, each of the nearest snapshot that has one."""
+    """Columns with an NDV that is listed for this snapshot or an ancestor, each of the nearest that has one."""
     statistics_stale_column_count: int
     """Those of them whose NDV is not of this snapshot."""
     statistics_commits_behind: int | None
-    """Commits since the oldest of these NDVs was made; None where there are no statistics."""
+    """Commits since the oldest of these NDVs was made; None where there are no statistics, or where that is unknown, as
+    it is of a snapshot that has expired."""
     statistics_files_behind: int | None
     """Data files that these commits have added, compaction left out; None where there are no statistics, or unknown."""
     statistics_rows_behind: int | None
@@ -102,7 +103,9 @@ def build_overview(
     data, deletes = manifest_files.filter(is_data), manifest_files.filter(pc.invert(is_data))
     known = count_ages(metadata, snapshot)
     ages = _statistics_ages(metadata, known, schema)
-    age = max(ages.values(), key=lambda one: one.commits, default=_nearest_file_age(metadata, known))
+    lost = sum(age is None for age in ages.values())
+    dated = [age for age in ages.values() if age is not None]
+    age = None if lost else max(dated, key=lambda one: one.commits, default=_nearest_file_age(metadata, known))
     key_field, ranges = _key_ranges(manifest_files, metadata, schema)
     overview = Overview(
         name=name,
@@ -118,7 +121,7 @@ def build_overview(
         delete_record_count=_total(deletes, "rows"),
         file_size_in_bytes=_summary_size(snapshot),
         statistics_column_count=len(ages),
-        statistics_stale_column_count=sum(one.commits > 0 for one in ages.values()),
+        statistics_stale_column_count=lost + sum(one.commits > 0 for one in dated),
         statistics_commits_behind=None if age is None else age.commits,
         statistics_files_behind=None if age is None else age.files,
         statistics_rows_behind=None if age is None else age.rows,
@@ -129,7 +132,7 @@ def build_overview(
     )
     traps = (f"{found.title} ({found.evidence})." for found in find_listed_traps(metadata, snapshot))
     by_spark = bool(find_listed_blobs(metadata, snapshot))
-    return replace(overview, findings=(*_findings(overview, by_spark=by_spark), *traps))
+    return replace(overview, findings=(*_findings(overview, lost, by_spark=by_spark), *traps))
 
 
 def _total(manifests: pa.Table, what: str) -> int | None:
@@ -147,13 +150,18 @@ def _summary_size(snapshot: Snapshot | None) -> int | None:
 
 def _statistics_ages(
     metadata: TableMetadata, known: Mapping[int, StatisticsAge], schema: Schema
-) -> dict[tuple[int, ...], StatisticsAge]:
-    """Return the age of the nearest listed NDV of each column: a file may list NDVs of earlier snapshots."""
-    ages: dict[tuple[int, ...], StatisticsAge] = {}
-    for blob in (blob for file in metadata.statistics for blob in file.blobs if "ndv" in blob.properties):
-        age = known.get(blob.snapshot_id)
+) -> dict[tuple[int, ...], StatisticsAge | None]:
+    """Return the age of the nearest listed NDV of each column: a file may list NDVs of earlier snapshots.
+
+    None is that of an NDV which a file of an ancestor lists, and whose own snapshot is none, or has expired.
+    """
+    ages: dict[tuple[int, ...], StatisticsAge | None] = {}
+    for file, blob in ((one, blob) for one in metadata.statistics for blob in one.blobs):
         is_column = len(blob.field_ids) == 1 and schema.get(blob.field_ids[0]) is not None
-        if is_column and age is not None and age.commits <= ages.get(blob.field_ids, age).commits:
+        if not is_column or "ndv" not in blob.properties or not {file.snapshot_id, blob.snapshot_id} & known.keys():
+            continue
+        age, before = known.get(blob.snapshot_id), ages.get(blob.field_ids)
+        if before is None or (age is not None and age.commits <= before.commits):
             ages[blob.field_ids] = age
     return ages
 
@@ -163,10 +171,16 @@ def _nearest_file_age(metadata: TableMetadata, known: Mapping[int, StatisticsAge
     return next((age for i, age in known.items() if i in registered), None)
 
 
-def _findings(overview: Overview, *, by_spark: bool) -> Iterator[str]:
+def _findings(overview: Overview, lost: int, *, by_spark: bool) -> Iterator[str]:
     age = overview.statistics_commits_behind
     if overview.snapshot is None:
         yield "The table has no snapshot yet: nothing has been written to it."
+    elif lost:
+        of = f"{lost:,} of {counted(overview.statistics_column_count, 'column')}"
+        yield (
+            f"The statistics of {of} are of snapshots that have expired, or are no ancestors: how old they are is "
+            "unknown. Engines may use them all the same; compute() makes them anew."
+        )
     elif age is None:
         yield "No statistics have been committed: engines know no NDV, and there is no histogram to draw."
     elif age:
@@ -260,11 +274,11 @@ def build_figures(overview: Overview) -> list[tuple[str, str]]:
 
 def _statistics_text(overview: Overview) -> str:
     age = overview.statistics_commits_behind
-    if age is None:
-        return "none"
     count, stale = overview.statistics_column_count, overview.statistics_stale_column_count
     of = "" if stale == count else f"{stale:,} of them "
     columns = counted(count, "column")
+    if age is None:
+        return f"{columns}, {of}of other snapshots" if count else "none"
     return columns if age == 0 else f"{columns}, {of}{age:,} behind"
 
 

@@ -422,10 +422,10 @@ class StatisticsFiles(Contents):
         Returns
         -------
         pyarrow.Table
-            `schemas.partitions_schema`: one row a partition of one spec; the map columns are null where the file has
-            no statistics of columns, as those that Iceberg writes; no such file has `ndvs`. A partition whose last file
-            is gone may have a row. In each row also the file's `snapshot_id`, and `commits_behind`: how many commits
-            later this snapshot is.
+            `schemas.partitions_schema`: one row a partition of one spec; the map columns have the columns that the file
+            has, of their present type, and are null where it has none, as those that Iceberg writes; no such file has
+            `ndvs`. A partition whose last file is gone may have a row. In each row also the file's `snapshot_id`, and
+            `commits_behind`: how many commits later this snapshot is.
 
         Raises
         ------

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import BinaryType, DoubleType, IntegerType, LongType, NestedField, StringType
+from pyiceberg.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+)
 
 import icestats
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.snapshot.evaluation.column_metrics import single_value_metrics
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.table_statistics import PartitionKey, ScannedPartitions, read_column_statistics
+from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
 from icestats.table.statistics import Statistics
+from tests.scanned_partitions import scan
 
 LONG = "the same sixteen characters and more: "
 
@@ -87,6 +101,89 @@ def test_partitions_keep_their_sketches_where_their_column_is_promoted(catalog, 
     for table in (before, after):
         assert table.estimate("day != 7")["kll-by-partition"].rows == 3
         assert table.histogram("day", where="day = -1").n == 2
+
+
+@pytest.mark.parametrize(("before", "after"), [(IntegerType(), LongType()), (FloatType(), DoubleType())], ids=str)
+def test_partitions_are_found_at_a_tag_from_before_their_column_was_promoted(
+    catalog, catalog_properties, before, after
+):
+    """The keys of the sketches, made since, are wider than the column is there."""
+    spec, schema = (
+        PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part")),
+        Schema(NestedField(1, "a", before)),
+    )
+    made = catalog.create_table("db.p", schema, partition_spec=spec)
+    made.append(pa.table({"a": [1, 1, 2, 3]}).cast(made.schema().as_arrow()))
+    made.manage_snapshots().create_tag(made.current_snapshot().snapshot_id, "old").commit()
+    with made.refresh().update_schema() as update:
+        update.update_column("a", after)
+    opened = icestats.load("db.p", catalog=catalog_properties)
+    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    table = icestats.load("db.p", catalog=catalog_properties, ref="old")
+    assert table.schema.find("a").type == str(before)
+    for row_filter, count in (("a = 2", 1), ("a > 1", 2), ("a is null", 0), ("a is not null", 4)):
+        merged = table.merge_partition_sketches("a", row_filter)
+        assert (merged.value_count, merged.partial_partition_count) == (count, 0), row_filter
+    assert [row["ndvs"] for row in table.partitions().to_pylist()] == [[(1, 1)]] * 3
+    assert table.estimate("a > 1", sources=["kll-by-partition"])["kll-by-partition"].rows == 2
+
+
+def test_partitions_keep_their_sketches_where_their_column_is_gone(catalog, catalog_properties):
+    fields = (NestedField(1, "a", IntegerType()), NestedField(2, "b", StringType()))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    made = catalog.create_table("db.p", Schema(*fields), partition_spec=spec)
+    made.append(pa.table({"a": [1, 1, None], "b": ["x", "y", "x"]}).cast(made.schema().as_arrow()))
+    opened = icestats.load("db.p", catalog=catalog_properties)
+    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    with made.refresh().update_schema() as update:
+        update.update_column("a", LongType())
+    with made.update_spec() as update_spec:
+        update_spec.remove_field("part")
+    with made.update_schema() as update:
+        update.delete_column("a")
+    table = icestats.load("db.p", catalog=catalog_properties)
+    assert [row["ndvs"] for row in table.partitions().to_pylist()] == [[(2, 1)], [(2, 2)]]
+
+
+def test_a_decimal_is_the_same_type_however_it_is_spelled(catalog, catalog_properties):
+    """Java writes `decimal(9, 2)`, others `decimal(9,2)`: each writes the whole metadata anew."""
+    made = catalog.create_table("db.p", Schema(NestedField(1, "d", DecimalType(9, 2))))
+    made.append(pa.table({"d": [Decimal("1.50"), Decimal("1.50"), None]}).cast(made.schema().as_arrow()))
+    opened = icestats.load("db.p", catalog=catalog_properties)
+    commit(opened)
+    opened.refresh().compute(manifests=True).commit()
+    location = Path(made.refresh().metadata_location.removeprefix("file://"))
+    other = location.with_name("x.metadata.json")
+    other.write_text(location.read_text().replace("decimal(9, 2)", "decimal(9,2)"))
+    table = icestats.load(str(other))
+    found, provenance = columns(table)
+    assert found["d"]["common_values"][0]["value"] == "1.50"
+    assert provenance["d"]["lower_bound"].startswith("exact")
+    assert table._reader.findings == ()
+    assert not table.refresh_statistics().scanned
+
+
+def test_a_key_that_is_no_value_of_its_type_is_not_taken_for_nan():
+    found = single_value_metrics(pa.array([b"abc", None, b"\1\0\0\0"], pa.binary()), "int")
+    assert (found.valueless.tolist(), found.has_bounds.tolist()) == ([False, True, False], [False, False, True])
+
+
+def test_lengths_by_partition_of_a_column_outlive_a_commit_of_those_of_another(catalog, catalog_properties):
+    schema = Schema(*(NestedField(i, name, StringType()) for i, name in enumerate(("part", "one", "other"), 1)))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    made = catalog.create_table("db.p", schema, partition_spec=spec)
+    made.append(pa.table({"part": ["a", "a", "b"], "one": ["x", "xyz", ""], "other": ["12345", "1", None]}))
+    for columns in (["part", "one", "other"], ["one"]):
+        opened = icestats.load("db.p", catalog=catalog_properties)
+        plan = prepare_scan(opened._source, opened.snapshot, opened.schema, columns, by_partition=True)
+        found, fields = scan_here(plan, Sizes(200, 12, 200, 12)), expand_columns(opened.schema, ["one"])
+        of_metadata = compute_metadata_statistics(
+            opened._reader, opened.snapshot, fields, manifests=False, scanned=found.by_partition
+        )
+        Statistics(opened._source, found, of_metadata).commit()
+    rows = icestats.load("db.p", catalog=catalog_properties).partitions().to_pylist()
+    assert [dict(row["max_lengths"]) for row in rows] == [{1: 1, 2: 3, 3: 5}, {1: 1, 2: 0}]
+    assert [dict(row["avg_lengths"]) for row in rows] == [{1: 1, 2: 2, 3: 3}, {1: 1, 2: 0}]
 
 
 def test_committed_figures_of_this_snapshot_are_shown_as_exact(load):

@@ -59,6 +59,7 @@ def test_the_blob_is_in_the_footer_only_and_pyiceberg_still_loads_the_table(smal
     assert entry.blob_metadata == []
     footer = read_puffin_footer(load()._source.storage, entry.statistics_path)
     assert [(blob.type, blob.field_ids) for blob in footer.blobs] == [(MANIFEST_STATISTICS, ())]
+    assert load().sketches()["used_by"].to_pylist() == [["icestats"]]
     assert len(catalog.load_table("db.small").scan().to_arrow()) == 200
 
 

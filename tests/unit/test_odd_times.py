@@ -32,7 +32,7 @@ from pyiceberg.types import DateType, NestedField, TimestampType
 
 import icestats
 from icestats.cli.command_line import cli
-from tests.written_deletes import list_data_files
+from tests.written_deletes import delete_positions, list_data_files
 
 SCHEMA = Schema(
     NestedField(1, "at", TimestampType(), required=False), NestedField(2, "day", DateType(), required=False)
@@ -100,6 +100,10 @@ def test_partitions_beyond_the_years_of_python_are_printed(
             assert (result.exit_code, result.exception) == (0, None), (verb, form, result.exception)
     shown = json.loads(CliRunner().invoke(cli, ["partitions", location, "--format", "json"]).stdout)
     assert shown[0]["partition"] == {"part": part}
+    (file,) = list_data_files(table)
+    delete_positions(table, [(file, 0)])
+    found = icestats.load("db.t", catalog=catalog_properties)
+    assert [len(paths) for paths in found.plan("day is not null").files()["delete_files"].to_pylist()] == [1]
 
 
 @pytest.mark.parametrize("transform", [YearTransform(), MonthTransform(), DayTransform(), HourTransform()])

@@ -75,6 +75,11 @@ def test_only_the_columns_that_were_asked_for_are_stored(small_table, load):
     assert keys == {3}
     statistics.commit()
     assert load().partitions().equals(load().read().partitions())
+    with small_table.refresh().update_schema() as update:
+        update.add_column("late", LongType())
+    assert [dict(row["value_counts"]) for row in rows_of(load())] == [
+        {3: row["data_record_count"]} for row in rows_of(load())
+    ]
 
 
 def test_avro_by_the_tables_default_format(small_table, load):

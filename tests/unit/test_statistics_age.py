@@ -174,3 +174,21 @@ def test_the_overview_counts_no_statistics_of_a_column_that_is_gone(table):
     commit(table, THETA)
     overview = open_table(table).overview()
     assert (overview.statistics_column_count, overview.statistics_commits_behind, overview.findings) == (1, 0, ())
+
+
+def test_the_age_of_ndvs_that_outlive_their_snapshot_is_unknown(table):
+    """They are carried forward, and engines read them."""
+    first = table.current_snapshot().snapshot_id
+    commit(table, THETA)
+    table.append(ROWS)
+    commit(table, KLL)
+    table.refresh().maintenance.expire_snapshots().by_id(first).commit()
+    opened = open_table(table)
+    overview = opened.overview()
+    assert [row["used_by"][:2] for row in opened.sketches().to_pylist() if row["listed"]] == [["Spark", "Trino"]]
+    assert (overview.statistics_column_count, overview.statistics_stale_column_count) == (1, 1)
+    assert (overview.statistics_commits_behind, overview.statistics_files_behind) == (None, None)
+    assert "1 column, of other snapshots" in repr(opened)
+    assert [found for found in overview.findings if "1 of 1 column" in found and "expired" in found]
+    commit(table, THETA)
+    assert open_table(table).overview().statistics_commits_behind == 0

@@ -172,7 +172,7 @@ def _read_base(
 ) -> tuple[PartitionStatistics, set[tuple[str, int]]]:
     data = storage.read(file.statistics_path)
     found = read_partition_statistics(data, file.statistics_path, partition, columns, metadata.specs)
-    if columns and not found.columns:
+    if found.columns != tuple(columns):
         raise _UnusableError("it lacks statistics of a column, or has them of another type")
     if columns and not found.knows_added:
         raise _UnusableError("it does not say when files were added")

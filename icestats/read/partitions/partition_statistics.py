@@ -157,8 +157,7 @@ def read_partition_statistics(
     partition : sequence of PartitionColumn
         The partition fields of all specs. Those that the file does not have are null; no row's spec has them.
     columns : sequence of Field
-        The columns whose statistics are wanted. Those of the result are these, or none where the file does not have
-        the statistics of each of them, of the type that it has now.
+        The columns whose statistics are wanted. The result has those of them that the file has, of their type now.
     specs : mapping of int to PartitionSpec
         The table's specs by id.
 
@@ -187,7 +186,7 @@ def read_partition_statistics(
         _check_partition(by_id[_PARTITION].type, groups["spec_id"].unique().to_pylist(), specs)
         types = read_column_types(table.schema.metadata or {}) or {}
         has_maps = all(_own_id(name) in by_id for name in map_names(with_lengths=False))
-        found = tuple(columns) if has_maps and all(types.get(c.field_id) == c.type for c in columns) else ()
+        found = tuple(c for c in columns if has_maps and types.get(c.field_id) == c.type)
         live = to_numpy(groups["data_file_count"])
         cells = build_known_cells(_known(by_id, found), found, live) if found else ROLLUP_CELLS.empty_table()
         lengths = {name: _read_lengths(by_id[_own_id(name)]) for name in _LENGTH_MAPS if _own_id(name) in by_id}

@@ -39,6 +39,7 @@ HIVE_COLUMNS = "ColumnStatisticsObj"
 PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
 _PRESTO_READS = {THETA: "ndv", PRESTO_DATA_SIZE: "data_size"}
 PARTITION_SKETCHES = "icestats-partition-sketches-v1"
+MANIFEST_STATISTICS = "icestats-manifest-stats-v1"
 _COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute --commit`"
 _MISSING = {
     THETA: ("Theta sketch", _COMPUTE),
@@ -53,7 +54,7 @@ _NO_COLUMNS = "not column statistics"
 _WHOLE_ITEMS = frozenset({"long", "decimal"})
 """Both are whole numbers: a column's items are of the second once its decimals have become longer."""
 _Parsed = TypeVar("_Parsed")
-_OWN_USE = (THETA, KLL, COLUMN_STATISTICS, FREQUENT_ITEMS, JOINT_STATISTICS, PARTITION_SKETCHES)
+_OWN_USE = (*_MISSING, COLUMN_STATISTICS, JOINT_STATISTICS, MANIFEST_STATISTICS)
 
 
 @dataclass(frozen=True, slots=True)

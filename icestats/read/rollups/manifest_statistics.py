@@ -32,6 +32,7 @@ from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
 from icestats.read.manifests.manifests import RollUps
 from icestats.read.parquet.parquet_footer import MAX_FOOTER_SIZE_BYTES
+from icestats.read.puffin.statistics_files import MANIFEST_STATISTICS as MANIFEST_STATISTICS
 from icestats.read.rollups.content_stats import (
     CONTENT_STATS,
     content_stats_id,
@@ -53,7 +54,6 @@ from icestats.read.rollups.stored_table import (
 )
 from icestats.stats.rollup_cells import build_known_cells, find_known_cells
 
-MANIFEST_STATISTICS = "icestats-manifest-stats-v1"
 MOST_ROWS_A_MANIFEST = 100
 """A blob with this many rows for each manifest of a snapshot takes longer to read than these."""
 _MOST_FIELDS = 20

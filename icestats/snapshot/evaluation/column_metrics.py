@@ -209,7 +209,8 @@ def single_value_metrics(values: pa.Array, type_text: str) -> ColumnMetrics:
     """Return the same of partition values as single-value bytes; null is null."""
     keys = build_keys(type_text, values)
     is_null = to_numpy(pc.is_null(values))
-    return _of_values(type_text, values, keys, is_null, ~keys.known & ~is_null)
+    is_nan = ~keys.known & ~is_null & (type_text in ("float", "double"))
+    return _of_values(type_text, values, keys, is_null, is_nan)
 
 
 def _of_values(type_text: str, values: pa.Array, keys: Keys, is_null: Mask, is_nan: Mask) -> ColumnMetrics:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -118,13 +117,18 @@ def group_keys(keys: Sequence[PartitionKey], specs: Mapping[int, PartitionSpec],
         values = [dict(keys[row].values) for row in rows.tolist()]
         return {
             field.field_id: single_value_metrics(
-                pa.array([row[field.field_id] for row in values], pa.binary()), type_text
+                pa.array([row[field.field_id] for row in values], pa.binary()), _key_type(type_text)
             )
             for field, type_text in _typed(spec, schema)
             if field.field_id in fields and type_text and all(field.field_id in row for row in values)
         }
 
     return _group(np.array([key.spec_id for key in keys], np.int64), specs, read, None)
+
+
+def _key_type(type_text: str) -> str:
+    """Return the widest type that values may have: keys may be of after a promotion, for a snapshot of before it."""
+    return {"int": "long", "float": "double"}.get(type_text, type_text)
 
 
 def _group(
@@ -161,35 +165,28 @@ def build_partition_keys(groups: pa.Table, metadata: TableMetadata, schema: Sche
     The table has `partition` and `spec_id`, as for `group_values`.
     """
     columns, partitions = _find_columns(metadata, schema), combine_chunks(groups["partition"])
-    places = {column.field_id: place for place, column in enumerate(columns)}
     # The column of an earlier spec's field may be dropped: its type is that of an earlier schema.
-    earlier = {column.field_id: column.type for column in columns}
-    typed = {
-        spec_id: [(field, kind or earlier[field.field_id]) for field, kind in _typed(spec, schema)]
-        for spec_id, spec in metadata.specs.items()
+    values = {
+        column.field_id: encode_values(partitions.field(place), _key_type(column.type))
+        for place, column in enumerate(columns)
+        if column.type is not None
     }
 
-    @cache
-    def encode(field: PartitionField, type_text: str | None) -> list[bytes | None]:
-        if field.transform == VOID or type_text is None:
-            return [None] * len(partitions)
-        return encode_values(partitions.field(places[field.field_id]), type_text)
-
     def build(row: int, spec_id: int) -> PartitionKey | None:
-        fields = typed.get(spec_id)
-        if fields is None or any(kind is None and field.transform != VOID for field, kind in fields):
+        fields = metadata.specs[spec_id].fields if spec_id in metadata.specs else None
+        if fields is None or any(one.field_id not in values and one.transform != VOID for one in fields):
             return None
-        return PartitionKey(spec_id, tuple((field.field_id, encode(field, kind)[row]) for field, kind in fields))
+        return PartitionKey(
+            spec_id,
+            tuple((one.field_id, None if one.transform == VOID else values[one.field_id][row]) for one in fields),
+        )
 
     return [build(row, spec_id) for row, spec_id in enumerate(groups["spec_id"].to_pylist())]
 
 
 def key_entries(
-    entries: Iterable[PartitionEntry], specs: Mapping[int, PartitionSpec], schema: Schema
+    entries: Iterable[PartitionEntry], metadata: TableMetadata, schema: Schema
 ) -> dict[PartitionKey, PartitionEntry]:
-    """Return the partitions of sketches by the keys of `build_partition_keys`: columns may have been promoted since."""
-    fields = (typed for spec in specs.values() for typed in _typed(spec, schema))
-    types = {
-        field.field_id: type_text for field, type_text in fields if type_text is not None and field.transform != VOID
-    }
+    """Return the partitions of sketches by the keys of `build_partition_keys`: columns may be promoted."""
+    types = {one.field_id: _key_type(one.type) for one in _find_columns(metadata, schema) if one.type is not None}
     return {one.key.widen(types): one for one in entries}

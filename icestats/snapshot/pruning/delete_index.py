@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icestats.answers.arrays import without_times
 from icestats.iceberg.metadata import PartitionSpec
 
 PATH_FIELD_ID = 2_147_483_546
@@ -35,7 +36,7 @@ class DeleteIndex:
     def __init__(self, deletes: pa.Table, specs: Mapping[int, PartitionSpec]) -> None:
         self._by_partition: dict[Any, list[dict[str, Any]]] = defaultdict(list)
         self._global: list[dict[str, Any]] = []
-        for row in deletes.to_pylist():
+        for row in _plain(deletes).to_pylist():
             # An equality delete file of an unpartitioned spec is about all data files.
             fields = [field for field in specs[row["spec_id"]].fields if field.transform != "void"]
             if row["content"] == "equality_deletes" and not fields:
@@ -53,7 +54,7 @@ class DeleteIndex:
         """
         if not self._by_partition and not self._global:
             return [[]] * files.num_rows
-        wanted = files.select(["file_path", "sequence_number", "spec_id", "partition"])
+        wanted = _plain(files.select(["file_path", "sequence_number", "spec_id", "partition"]))
         return [list(self._applying(row)) for batch in wanted.to_batches() for row in batch.to_pylist()]
 
     def _applying(self, row: Mapping[str, Any]) -> Iterator[str]:
@@ -65,6 +66,11 @@ class DeleteIndex:
         for delete in found:
             if not has_vector or delete["content"] == "equality_deletes" or _is_vector(delete):
                 yield delete["file_path"]
+
+
+def _plain(files: pa.Table) -> pa.Table:
+    # Python has no years before 1 and after 9999.
+    return files.cast(pa.schema([field.with_type(without_times(field.type)) for field in files.schema]))
 
 
 def _is_vector(delete: Mapping[str, Any]) -> bool:

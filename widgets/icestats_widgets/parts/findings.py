@@ -173,7 +173,7 @@ def overview_findings(overview: Overview) -> Iterator[Finding]:
         is_missing = overview.statistics_commits_behind is None and overview.snapshot is not None
         is_old = bool(overview.statistics_commits_behind)
         fix = None
-        if text.startswith("No statistics") and is_missing:
+        if text.startswith(("No statistics", "The statistics of")) and is_missing:
             fix = "table.compute().commit()"
         elif text.startswith(("The statistics are", "The statistics of")) and is_old:
             fix = "table.refresh_statistics().commit()"
