@@ -6,11 +6,13 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Context, Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg import expressions as e
 from pyiceberg import types as t
@@ -323,6 +325,21 @@ def test_nan_is_one_key_and_one_group_whatever_its_bits(
     one, other = load("db.one"), load("db.other")
     assert one.estimate_join(one, "key", actual=True).actual == 13
     assert one.estimate_join(other, "key", actual=True).actual == 13
+
+
+@pytest.mark.parametrize(
+    "forms", [(pa.string(), pa.large_string()), (pa.large_binary(), pa.binary(), pa.binary_view())]
+)
+def test_keys_are_counted_in_whichever_forms_files_have_them(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], tmp_path: Path, forms: tuple[pa.DataType, ...]
+) -> None:
+    table = catalog.create_table("db.forms", pa.schema([("key", forms[0])]))
+    for place, form in enumerate(forms):
+        path = f"{tmp_path}/{place}.parquet"
+        pq.write_table(pa.table({"key": pa.array(["a", "b", None]).cast(form)}), path)
+        table.add_files([path])
+    found = load("db.forms")
+    assert found.estimate_join(found, "key", actual=True).actual == 2 * len(forms) ** 2
 
 
 @pytest.mark.parametrize(
