@@ -121,10 +121,11 @@ def _convert(kind: PrimitiveType, value: Any) -> Any:
         return value
     if kind.name in ("float", "double"):
         number = float(value)
-        if math.isnan(number):
-            raise ValueError("NaN has no order")
         with np.errstate(over="ignore"):
-            return float(np.float32(number)) if kind.name == "float" else number
+            found = float(np.float32(number)) if kind.name == "float" else number
+        if math.isnan(number) or math.isinf(found) > math.isinf(number):
+            raise ValueError("NaN has no order, and beyond its numbers a float is infinite")
+        return found
     if kind.name == "decimal":
         return _whole(Decimal(str(value)).scaleb(kind.scale, _WIDE))
     if kind.name == "boolean":

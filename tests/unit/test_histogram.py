@@ -306,6 +306,7 @@ def test_a_part_of_the_range_is_drawn_and_the_rest_is_counted_apart(
         ("timestamp_ns", "2026-09-01T10:00:00.0000000001"),
         ("boolean", 5),
         ("double", "nan"),
+        ("float", 1e39),
         ("string", 3),
     ],
 )
