@@ -16,7 +16,7 @@ from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_val
 _LONGS = frozenset({"boolean", "int", "long", "date", "time"})
 _WIDE = Context(prec=80)
 _FINER = re.compile(r"[.,]\d{6}(\d+)")
-_CLASSES = {"date": dt.date, "time": dt.time}
+_CLASSES: dict[str, type[dt.date | dt.time]] = {"date": dt.date, "time": dt.time}
 
 
 def item_type_of(type_text: str) -> str | None:
@@ -161,9 +161,10 @@ def _whole(number: Decimal | float) -> int:
 
 
 def _parse_time(kind: PrimitiveType, text: str) -> Any:
-    if kind.name == "date":
-        return dt.date.fromisoformat(text)
-    return dt.time.fromisoformat(text) if kind.name == "time" else dt.datetime.fromisoformat(text)
+    try:
+        return _CLASSES.get(kind.name, dt.datetime).fromisoformat(text)
+    except ValueError:
+        return int(text)
 
 
 def _example(kind: PrimitiveType) -> str:

@@ -274,6 +274,7 @@ def test_items_that_do_not_go_with_the_type_are_a_wrong_call() -> None:
         ),
         ("timestamp_ns", [10**18 + i for i in range(100)], "2001-09-09T01:46:40.00000001", 10**18 + 19, 10),
         ("boolean", [False, True, True], "true", True, 2),
+        ("date", [2_932_897 + i for i in range(10)], "2932900", 2_932_901, 2),
         ("long", list(range(100)), 200, 300, 0),
         ("long", list(range(100)), -5, -1, 0),
         ("long", list(range(100)), 7, 7, 1),

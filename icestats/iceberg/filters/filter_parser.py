@@ -74,8 +74,8 @@ def parse_row_filter(
     Parameters
     ----------
     row_filter : str or pyiceberg.expressions.BooleanExpression
-        The filter. Text compared with a `timestamptz` column that names no zone is read as UTC; a date alone is its
-        midnight.
+        The filter. Text compared with a `timestamptz` column that names no zone is read as UTC; a date alone, Python's
+        `date` too, is its midnight.
     schema : pyiceberg.schema.Schema
         The schema that the filter's columns are of.
     unreadable : mapping of str to str
