@@ -282,7 +282,7 @@ def _encode_float(code: str, value: float) -> bytes:
 def to_integer(value: Any) -> int:
     """Return the integer that Iceberg stores for a whole number, date, time or timestamp."""
     if isinstance(value, dt.datetime):
-        delta = value - dt.datetime(1970, 1, 1, tzinfo=value.tzinfo)
+        delta = value - dt.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else dt.UTC)
         return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
     if isinstance(value, dt.date):
         return value.toordinal() - _EPOCH_ORDINAL

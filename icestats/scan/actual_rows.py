@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks, to_doubles
+from icestats.answers.arrays import to_doubles
 from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import CallError, UnsupportedError
@@ -225,11 +225,11 @@ def _key_counts(
     scan = open_scan(source, snapshot, schema)
     with explained_reading(source):
         found = _read_matching(scan.select(*_columns([row_filter], scan.projection(), key.name)), row_filter)
-        keys_read = [chunk for rows in found for chunk in rows[key.name].chunks]
+        keys_read = [pa.table([unify(rows[key.name])], ["key"]) for rows in found]
         if not keys_read:
             return nothing
-        values = combine_chunks(pa.chunked_array(keys_read)).drop_null()
-        counted = (values.storage if isinstance(values, pa.ExtensionArray) else values).value_counts()
+        # Files may have texts in more than one of Arrow's forms.
+        counted = pa.concat_tables(keys_read, promote_options="permissive")["key"].drop_null().value_counts()
     try:
         keys = to_doubles(counted.field("values")) if kind == pa.float64() else counted.field("values").cast(kind)
     except pa.ArrowException as error:

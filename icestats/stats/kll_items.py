@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -14,6 +15,8 @@ from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_val
 
 _LONGS = frozenset({"boolean", "int", "long", "date", "time"})
 _WIDE = Context(prec=80)
+_FINER = re.compile(r"[.,]\d{6}(\d+)")
+_CLASSES: dict[str, type[dt.date | dt.time]] = {"date": dt.date, "time": dt.time}
 
 
 def item_type_of(type_text: str) -> str | None:
@@ -42,8 +45,9 @@ def to_item(type_text: str, value: Any) -> Any:
     type_text : str
         The Iceberg type of the column.
     value : object
-        A value of the column's Python type, or its text: numbers, and ISO 8601 for dates and times (UTC if there is no
-        zone). Nanosecond timestamps, and dates and times that Python cannot hold, can also be given as integers.
+        A value of the column's Python type, or its text: numbers, true and false, and ISO 8601 for dates and times (UTC
+        if there is no zone; a date alone is its midnight). Nanosecond timestamps, and dates and times that Python
+        cannot hold, can also be given as integers.
 
     Raises
     ------
@@ -117,17 +121,37 @@ def _convert(kind: PrimitiveType, value: Any) -> Any:
         return value
     if kind.name in ("float", "double"):
         number = float(value)
-        if math.isnan(number):
-            raise ValueError("NaN has no order")
         with np.errstate(over="ignore"):
-            return float(np.float32(number)) if kind.name == "float" else number
+            found = float(np.float32(number)) if kind.name == "float" else number
+        if math.isnan(number) or math.isinf(found) > math.isinf(number):
+            raise ValueError("NaN has no order, and beyond its numbers a float is infinite")
+        return found
     if kind.name == "decimal":
         return _whole(Decimal(str(value)).scaleb(kind.scale, _WIDE))
-    if isinstance(value, str) and (kind.is_timestamp or kind.name in ("date", "time")):
+    if kind.name == "boolean":
+        return ("false", "true", "0", "1").index(str(value).lower()) % 2
+    if isinstance(value, str) and kind.name in ("int", "long"):
+        return int(value)
+    return _convert_whole(kind, value)
+
+
+def _convert_whole(kind: PrimitiveType, value: Any) -> int:
+    finer = ""
+    if isinstance(value, str):
+        # Python leaves out what is finer than microseconds.
+        finer = "".join(_FINER.findall(value)).rstrip("0")
         value = _parse_time(kind, value)
-    if isinstance(value, dt.datetime) and kind.name.endswith("_ns"):
-        return to_integer(value) * 1_000
-    return _whole(value) if isinstance(value, float) else to_integer(value)
+    found = next((one for one in (dt.datetime, dt.date, dt.time) if isinstance(value, one)), None)
+    if found is None:
+        return _whole(value)
+    if found is dt.date and kind.is_timestamp:
+        value, found = dt.datetime.combine(value, dt.time()), dt.datetime
+    if found is not (dt.datetime if kind.is_timestamp else _CLASSES.get(kind.name)):
+        raise TypeError("a date or time of another type")
+    is_ns = kind.name.endswith("_ns")
+    if len(finer) > 3 * is_ns or (found is dt.time and value.tzinfo is not None):
+        raise ValueError("more than the type holds")
+    return to_integer(value) * (1_000 if is_ns else 1) + int(finer.ljust(3, "0"))
 
 
 def _whole(number: Decimal | float) -> int:
@@ -137,15 +161,13 @@ def _whole(number: Decimal | float) -> int:
 
 
 def _parse_time(kind: PrimitiveType, text: str) -> Any:
-    if kind.name == "date":
-        return dt.date.fromisoformat(text)
-    if kind.name == "time":
-        return dt.time.fromisoformat(text)
-    moment = dt.datetime.fromisoformat(text)
-    return moment if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    try:
+        return _CLASSES.get(kind.name, dt.datetime).fromisoformat(text)
+    except ValueError:
+        return int(text)
 
 
 def _example(kind: PrimitiveType) -> str:
     if kind.is_timestamp:
         return "2026-09-01T10:00:00"
-    return {"date": "2026-09-01", "time": "10:00:00", "string": "text"}.get(kind.name, "1")
+    return {"boolean": "true", "date": "2026-09-01", "time": "10:00:00", "string": "text"}.get(kind.name, "1")

@@ -14,6 +14,7 @@ from pyiceberg.schema import Schema
 from icestats.errors import FilterError
 from icestats.iceberg.filters.filter_parser import parse_row_filter
 from icestats.iceberg.filters.row_filter import FilterSchema, bind_row_filter, build_condition
+from icestats.iceberg.filters.value_sets import build_points, build_tree
 
 TYPES = {
     "whole": t.LongType(),
@@ -29,6 +30,7 @@ TYPES = {
     "six": t.FixedType(6),
     "day": t.DateType(),
     "many": t.ListType(100, t.LongType()),
+    "noon": t.TimeType(),
 }
 SCHEMA = Schema(*(t.NestedField(i, name, kind) for i, (name, kind) in enumerate(TYPES.items(), 1)), schema_id=0)
 
@@ -62,6 +64,11 @@ def bound(row_filter: str | e.BooleanExpression) -> str:
         (e.In("money", [Decimal("1.5"), Decimal(2)]), "money in (1.50, 2.00)"),
         (e.LessThan("day", dt.datetime(2026, 9, 10)), "day < '2026-09-10'"),
         (e.In("day", [dt.date(2026, 9, 10), 3_000_000_000]), "day = '2026-09-10'"),
+        (e.LessThan("at", dt.date(2026, 9, 10)), "at < '2026-09-10T00:00:00'"),
+        (e.In("zoned", [dt.date(1969, 9, 10)]), "zoned = '1969-09-10T00:00:00+00:00'"),
+        (e.EqualTo("nanos", dt.date(2026, 9, 10)), "nanos = '2026-09-10T00:00:00.000000000'"),
+        ("noon = '12:00:00.5'", "noon = '12:00:00.500000'"),
+        (e.EqualTo("noon", dt.time(12)), "noon = '12:00:00'"),
         ("at = '2026-09-10'", "at = '2026-09-10T00:00:00'"),
         ("at < '2026-09-10 08:30:00'", "at < '2026-09-10T08:30:00'"),
         ("zoned = '2026-09-10'", "zoned = '2026-09-10T00:00:00+00:00'"),
@@ -116,6 +123,12 @@ def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
         ("small = 'few'", "'few' is no int; give a whole number"),
         ("day > '2026-09-10T08:00:00'", "is no date; give a date such as '2026-"),
         (e.LessThan("day", dt.datetime(2026, 9, 10, 8)), "microseconds since 1970 are no whole day"),
+        (e.LessThan("whole", dt.date(2026, 9, 10)), "a column of type long is compared with a date"),
+        (e.In("money", [dt.time(8)]), "a column of type decimal(9, 2) is compared with a time of day"),
+        (e.EqualTo("at", dt.time(8)), "a column of type timestamp is compared with a time of day"),
+        ("noon < '12:00:00+02:00'", "noon is time, and 12:00:00+02:00 has a zone or more than 6 digits of a second"),
+        ("noon < '12:00:00.0000001'", "has a zone or more than 6 digits of a second"),
+        ("noon = '2026-09-10'", "'2026-09-10' is no time; give a time such as '12:30:00'"),
         ("many.element = 1", "values in lists and maps cannot be filtered by; expected top-level columns or fields"),
         ("whole = 1 or false", "true and false are whole filters, not parts of one"),
         ("whole like '1%'", "LIKE is of text, and whole of type long: compare it by =, < or >"),
@@ -150,3 +163,18 @@ def test_a_filter_of_nanoseconds_is_projected_to_partitions():
     # The spec's test value of a bucket is that of the microsecond: Appendix B.
     bucket = (-1207196810 & 0x7FFFFFFF) % 8
     assert str(found.by_spec[0]) == f"day <= '2026-09-09' and hour <= '2026-09-09T23' and bucket = {bucket}"
+
+
+def test_thousands_of_conditions_on_a_column_are_one_set_of_values():
+    """Intersected one by one, each of them with all the others, they would take many minutes."""
+
+    def read(row_filter):
+        return build_tree(build_condition(parse_row_filter(row_filter, SCHEMA), SCHEMA)).values
+
+    numbers = range(9_000)
+    lists = read(e.And(e.In("whole", numbers), e.In("whole", range(6_000, 15_000))))
+    assert lists == build_points(range(6_000, 9_000))
+    others = read(e.And(*(e.NotEqualTo("whole", number) for number in numbers)))
+    assert not others.has_null
+    assert read(e.And(e.In("whole", range(8_998, 9_002)), e.NotIn("whole", numbers))) == build_points([9_000, 9_001])
+    assert read(e.Or(*(e.EqualTo("whole", number) for number in numbers))) == build_points(numbers)

@@ -264,6 +264,17 @@ def test_items_that_do_not_go_with_the_type_are_a_wrong_call() -> None:
         ("date", [dt.date(2026, 9, 1) + dt.timedelta(i) for i in range(30)], "2026-09-11", dt.date(2026, 9, 20), 10),
         ("timestamp", [dt.datetime(2026, 9, 1, i % 24) for i in range(48)], "2026-09-01T10:00", "2026-09-01T11:00", 4),
         ("string", [f"{i:02d}" for i in range(100)], "10", "19", 10),
+        ("timestamp", [dt.datetime(2026, 9, i) for i in range(1, 31)], dt.date(2026, 9, 11), dt.date(2026, 9, 20), 10),
+        (
+            "timestamptz",
+            [dt.datetime(2026, 9, 1, i, tzinfo=dt.UTC) for i in range(24)],
+            dt.datetime(2026, 9, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+            "2026-09-01T12:00:00+02:00",
+            1,
+        ),
+        ("timestamp_ns", [10**18 + i for i in range(100)], "2001-09-09T01:46:40.00000001", 10**18 + 19, 10),
+        ("boolean", [False, True, True], "true", True, 2),
+        ("date", [2_932_897 + i for i in range(10)], "2932900", 2_932_901, 2),
         ("long", list(range(100)), 200, 300, 0),
         ("long", list(range(100)), -5, -1, 0),
         ("long", list(range(100)), 7, 7, 1),
@@ -282,7 +293,23 @@ def test_a_part_of_the_range_is_drawn_and_the_rest_is_counted_apart(
 
 
 @pytest.mark.parametrize(
-    ("type_text", "value"), [("long", "a"), ("date", "yesterday"), ("double", "nan"), ("string", 3)]
+    ("type_text", "value"),
+    [
+        ("long", "a"),
+        ("long", Decimal("1.5")),
+        ("int", dt.date(2026, 9, 1)),
+        ("date", "yesterday"),
+        ("date", dt.datetime(2026, 9, 1)),
+        ("time", "10:00:00+02:00"),
+        ("time", dt.time(10, tzinfo=dt.UTC)),
+        ("timestamp", dt.time(10)),
+        ("timestamp", "2026-09-01T10:00:00.0000001"),
+        ("timestamp_ns", "2026-09-01T10:00:00.0000000001"),
+        ("boolean", 5),
+        ("double", "nan"),
+        ("float", 1e39),
+        ("string", 3),
+    ],
 )
 def test_a_limit_of_another_type_is_a_wrong_call(type_text: str, value: Any) -> None:
     sketch = KllSketch(item_type_of(type_text) or "", 200)

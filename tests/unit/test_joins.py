@@ -6,11 +6,13 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Context, Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg import expressions as e
 from pyiceberg import types as t
@@ -311,6 +313,44 @@ def test_a_filter_of_a_key_may_have_values_that_the_other_keys_type_has_not(
         assert found.actual == rows
 
 
+DAYS = pa.array([20_697, 20_698, 20_699] * 10, pa.int32())
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "row_filter", "rows"),
+    [
+        (
+            pa.array([0.1] * 100 + [5.0], pa.float32()),
+            pa.array([float(np.float32(0.1))] * 100 + [5.0]),
+            "key > 0.1",
+            10_001,
+        ),
+        (
+            DAYS.cast(pa.date32()).cast(pa.timestamp("us")),
+            DAYS.cast(pa.date32()),
+            "key = '2026-09-01'",
+            100,
+        ),
+    ],
+    ids=["float", "timestamp"],
+)
+def test_a_filter_of_a_key_says_the_same_of_the_other_keys_type(
+    catalog: SqlCatalog,
+    load: Callable[..., icestats.Table],
+    mine: pa.Array,
+    theirs: pa.Array,
+    row_filter: str,
+    rows: int,
+) -> None:
+    """A double that no float is, is not the float next to it; and a day is its midnight, not so many microseconds."""
+    for name, keys in (("db.mine", mine), ("db.theirs", theirs)):
+        catalog.create_table(name, pa.schema([("key", keys.type)])).append(pa.table({"key": keys}))
+        compute_here(load(name)).commit()
+    found = load("db.mine").estimate_join(load("db.theirs"), "key", other_filter=row_filter, actual=True)
+    assert found.actual == rows
+    assert found["join-ndv"].q_error < 2
+
+
 def test_nan_is_one_key_and_one_group_whatever_its_bits(
     catalog: SqlCatalog, load: Callable[..., icestats.Table]
 ) -> None:
@@ -323,6 +363,21 @@ def test_nan_is_one_key_and_one_group_whatever_its_bits(
     one, other = load("db.one"), load("db.other")
     assert one.estimate_join(one, "key", actual=True).actual == 13
     assert one.estimate_join(other, "key", actual=True).actual == 13
+
+
+@pytest.mark.parametrize(
+    "forms", [(pa.string(), pa.large_string()), (pa.large_binary(), pa.binary(), pa.binary_view())]
+)
+def test_keys_are_counted_in_whichever_forms_files_have_them(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], tmp_path: Path, forms: tuple[pa.DataType, ...]
+) -> None:
+    table = catalog.create_table("db.forms", pa.schema([("key", forms[0])]))
+    for place, form in enumerate(forms):
+        path = f"{tmp_path}/{place}.parquet"
+        pq.write_table(pa.table({"key": pa.array(["a", "b", None]).cast(form)}), path)
+        table.add_files([path])
+    found = load("db.forms")
+    assert found.estimate_join(found, "key", actual=True).actual == 2 * len(forms) ** 2
 
 
 @pytest.mark.parametrize(

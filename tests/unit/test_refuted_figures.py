@@ -133,6 +133,28 @@ def test_exact_figures_that_data_files_refute_are_not_shown(
     assert any(reason in note for note in opened.reported_statistics().notes)
 
 
+def test_a_bound_that_is_cut_inside_of_a_character_refutes_nothing(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    written = catalog.create_table("db.t", pa.schema([("name", pa.string())]))
+    written.append(pa.table({"name": ["a", "ä"]}))
+    (task,) = written.scan().plan_files()
+    # Its upper bounds.
+    task.file[11] = {1: "ö".encode()[:1]}
+    with written.transaction() as transaction:
+        transaction.delete("true")
+        with transaction.update_snapshot().fast_append() as append:
+            append.append_data_file(task.file)
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    assert "ALTER TABLE" in opened.export("hive")
+    Statistics(opened._source, compute_here(opened).found).commit()
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    (row,) = opened.columns().to_pylist()
+    assert (row["lower_bound"], row["upper_bound"], row["ndv"]) == (b"a", "ä".encode(), 2)
+    assert opened._reader.findings == ()
+    assert opened.refresh_statistics().added_file_count == 0
+
+
 @pytest.mark.parametrize("later", [False, True])
 def test_statistics_of_another_number_of_rows_are_computed_anew_and_not_added_to(
     table: Callable[..., icestats.Table], read_in_full: list[str], later: bool

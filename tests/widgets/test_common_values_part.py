@@ -52,6 +52,13 @@ def test_common_values_have_a_bar_each_and_a_click_asks_for_one(catalog, catalog
     assert explorer.state.clauses == before
 
 
+def test_a_click_on_a_common_value_asks_for_that_very_value(catalog, catalog_properties):
+    explorer = open_explorer(catalog, catalog_properties, pa.table({"is_paid": [True, True, False]}), "is_paid")
+    explorer.parts["histogram"].on_values_choose({"key": "0"})
+    assert explorer.wait()
+    assert "is_paid = true" in " ".join(explorer.state.clauses.values())
+
+
 def test_common_values_complete_a_filter(catalog, catalog_properties):
     day = [dt.date(2026, 9, 1)] * 900 + [dt.date(2026, 9, 2)] * 99 + [dt.date(2026, 9, 3)]
     rows = pa.table({"day": day, "status": ["it's ok"] * 970 + ["y" * 300] * 30, "price": [0.5] * 999 + [7.25]})

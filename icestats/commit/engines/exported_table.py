@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,8 +134,9 @@ def _build_column(row: Mapping[str, Any], distribution: Histogram | None) -> Exp
         if row[name] is not None
     }
     for name in ("lower_bound", "upper_bound"):
-        if row[name] is not None:
-            figures[name] = Figure(decode_value(row["type"], row[name]), provenance[name])
+        with suppress(ValueError):
+            if row[name] is not None:
+                figures[name] = Figure(decode_value(row["type"], row[name]), provenance[name])
     width = (
         _UUID_LENGTH if row["type"] == "uuid" else find_width(row["type"]) if row["type"].startswith("fixed") else None
     )

@@ -24,6 +24,7 @@ from icestats.iceberg.filters.value_sets import (
     build_prefix,
     close,
     encode_item,
+    find_meeting,
     is_discrete,
 )
 from icestats.iceberg.types import decode_value
@@ -304,12 +305,6 @@ def _match(values: ValueSet, found: FrequentGroup) -> _Matched:
         middle = (item.lower * is_whole + item.upper) / 2.0
         matched.estimate += min(len(some) * found.rows_of_long, middle) if all(one.is_point for one in some) else middle
     return matched
-
-
-def find_meeting(intervals: Sequence[Interval], other: Interval) -> Sequence[Interval]:
-    """Return those of some intervals, in their order, that have values in common with another."""
-    start = bisect_right(intervals, other.low, key=lambda interval: interval.high)
-    return intervals[start : bisect_left(intervals, other.high, key=lambda interval: interval.low)]
 
 
 def find_interval(intervals: Sequence[Interval], value: Any) -> Interval | None:

@@ -21,7 +21,7 @@ from pydantic import model_serializer
 from pyiceberg import expressions as e
 from pyiceberg import types as t
 from pyiceberg.expressions import BooleanExpression, parser
-from pyiceberg.expressions.literals import FloatLiteral, Literal, TimestampLiteral
+from pyiceberg.expressions.literals import DateLiteral, FloatLiteral, Literal, TimeLiteral, TimestampLiteral
 from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.schema import Schema as IcebergSchema
 from pyparsing import ParseException
@@ -32,6 +32,7 @@ from icestats.errors import FilterError
 _Adapt = Callable[[Any], Any]
 _ZONED = re.compile(r"(Z|[+-]\d{2}:?\d{2})$", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_BEYOND_TIME = re.compile(r"(?!\d{4}-).*([zZ+-]|[.,]\d{7})")
 _LISTED = re.compile(r"""'[^']*'|"[^"]*"|(?P<list>\bin\s*\([-+\d.,\s]*\))""", re.IGNORECASE)
 """What is quoted, or a list of numbers."""
 _LIST = re.compile(r"""\bin\s*\(((?:'[^']{0,200}'|[^'()]){1,400})\)""", re.IGNORECASE)
@@ -60,7 +61,8 @@ _EXAMPLES = {
 }
 _KINDS = {
     "Boolean": "true or false", "Long": "a whole number", "Float": "a number", "Double": "a number",
-    "Decimal": "a number", "String": "text", "Binary": "bytes",
+    "Decimal": "a number", "String": "text", "Binary": "bytes", "Date": "a date", "Time": "a time of day",
+    "Timestamp": "a point in time",
 }  # fmt: skip
 
 
@@ -72,8 +74,8 @@ def parse_row_filter(
     Parameters
     ----------
     row_filter : str or pyiceberg.expressions.BooleanExpression
-        The filter. Text compared with a `timestamptz` column that names no zone is read as UTC; a date alone is its
-        midnight.
+        The filter. Text compared with a `timestamptz` column that names no zone is read as UTC; a date alone, Python's
+        `date` too, is its midnight.
     schema : pyiceberg.schema.Schema
         The schema that the filter's columns are of.
     unreadable : mapping of str to str
@@ -265,8 +267,8 @@ class _Beyond:
 
 
 def _given(literal: Literal[Any]) -> Any:
-    """Return a literal's value; one of microseconds stays what it is, as the number alone does not say so."""
-    return literal if isinstance(literal, TimestampLiteral) else literal.value
+    """Return a literal's value; one of days or microseconds stays what it is, as the number alone does not say so."""
+    return literal if isinstance(literal, DateLiteral | TimeLiteral | TimestampLiteral) else literal.value
 
 
 def _adapter(expression: BooleanExpression, schema: IcebergSchema) -> _Adapt | None:
@@ -342,12 +344,21 @@ def _day(value: Any) -> Any:
 
 
 def _dated(value: Any) -> Any:
+    if isinstance(value, DateLiteral):
+        return TimestampLiteral(value.value * _DAY_US)
     if not isinstance(value, str):
         return value
     moment = value.strip()
     if not _DATE.match(moment):
         return value
     return moment.replace(" ", "T") if len(moment) > len("2026-09-10") else f"{moment}T00:00:00"
+
+
+def _timed(value: Any) -> Any:
+    # PyIceberg reads no zone and no more digits, and says nothing of them.
+    if isinstance(value, str) and _BEYOND_TIME.match(value):
+        raise ValueError(f"{value} has a zone or more than 6 digits of a second")
+    return value
 
 
 def _zoned(value: Any) -> Any:
@@ -394,9 +405,9 @@ def _read_nanoseconds(value: Any, *, zoned: bool) -> _NanosecondLiteral:
 
     Parameters
     ----------
-    value : str, int, or pyiceberg.expressions.literals.TimestampLiteral
+    value : str, int, or pyiceberg.expressions.literals.TimestampLiteral or DateLiteral
         ISO 8601 with at most nine digits of a second; whole nanoseconds since 1970; or PyIceberg's literal of
-        microseconds, which Python's `datetime` becomes.
+        microseconds or days, which Python's `datetime` and `date` become.
     zoned : bool
         Whether the column has a zone: text without one is UTC then; otherwise text may name none.
 
@@ -412,6 +423,7 @@ def _read_nanoseconds(value: Any, *, zoned: bool) -> _NanosecondLiteral:
     """
     if isinstance(value, _NanosecondLiteral):
         return value
+    value = _dated(value) if isinstance(value, DateLiteral) else value
     if isinstance(value, TimestampLiteral):
         found = value.value * 1000
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -444,6 +456,7 @@ _ADAPTERS: dict[type, _Adapt] = {
     t.LongType: partial(_whole, bits=64),
     t.FloatType: _single,
     t.DateType: _day,
+    t.TimeType: _timed,
     t.TimestampType: _dated,
     t.TimestamptzType: _zoned,
     t.TimestampNanoType: partial(_read_nanoseconds, zoned=False),

@@ -30,6 +30,7 @@ from icestats.iceberg.filters.predicates import (
     find_predicates,
     join,
 )
+from icestats.iceberg.filters.value_sets import build_values
 from icestats.iceberg.metadata import find_source_ids, read_document
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
@@ -198,7 +199,10 @@ def carry_over(row_filter: RowFilter, other: RowFilter, column: str, field_id: i
     for part in _split(other.bound):
         if _find_columns(part) == {field_id}:
             with suppress(FilterError):
-                parts.append(parse_row_filter(_say_of(column, part), row_filter.schema))
+                said = parse_row_filter(_say_of(column, part), row_filter.schema)
+                predicates = find_predicates(build_condition(said, row_filter.schema))
+                # Compared with what no float is, a float column would be compared with the float next to it.
+                parts += [said] if all(len(build_values(one)) == 1 for one in predicates) else []
     if not parts:
         return row_filter
     expression = reduce(e.And, parts, row_filter.expression)

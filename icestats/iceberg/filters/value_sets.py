@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context
-from functools import reduce
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -96,9 +96,15 @@ class ValueSet:
 
     def intersection(self, other: ValueSet) -> ValueSet:
         """Return the values of both."""
-        pairs = ((a, b) for a in self.intervals for b in other.intervals)
+        pairs = ((a, b) for a in self.intervals for b in find_meeting(other.intervals, a))
         intervals = (Interval(max(a.low, b.low), min(a.high, b.high)) for a, b in pairs)
         return build_set(intervals, has_null=self.has_null and other.has_null, has_nan=self.has_nan and other.has_nan)
+
+
+def find_meeting(intervals: Sequence[Interval], other: Interval) -> Sequence[Interval]:
+    """Return those of some intervals, in their order, that have values in common with another."""
+    start = bisect_right(intervals, other.low, key=lambda interval: interval.high)
+    return intervals[start : bisect_left(intervals, other.high, key=lambda interval: interval.low)]
 
 
 def build_set(intervals: Iterable[Interval], *, has_null: bool = False, has_nan: bool = False) -> ValueSet:
@@ -329,19 +335,22 @@ def _merged(parts: list[Tree], is_and: bool) -> Tree:
     for part in parts:
         if isinstance(part, Leaf):
             by_column.setdefault(part.field_id, []).append(part)
-    merged: list[Tree] = [reduce(_both if is_and else _either, leaves) for leaves in by_column.values()]
+    merged: list[Tree] = [_join_leaves(leaves, is_and) for leaves in by_column.values()]
     merged += [part for part in parts if not isinstance(part, Leaf)]
     if len(merged) == 1:
         return merged[0]
     return All(tuple(merged)) if is_and else Some(tuple(merged))
 
 
-def _both(a: Leaf, b: Leaf) -> Leaf:
-    return replace(a, values=a.values.intersection(b.values), text=f"{a.text} and {b.text}")
-
-
-def _either(a: Leaf, b: Leaf) -> Leaf:
-    return replace(a, values=a.values.union(b.values), text=f"({a.text} or {b.text})")
+def _join_leaves(leaves: Sequence[Leaf], is_and: bool) -> Leaf:
+    if len(leaves) == 1:
+        return leaves[0]
+    sets, join = [leaf.values for leaf in leaves], ValueSet.intersection if is_and else ValueSet.union
+    # Two by two, and these again: one behind the other, thousands would take time by the square of their number.
+    while len(sets) > 1:
+        sets = [join(*pair) for pair in zip(sets[::2], sets[1::2], strict=False)] + sets[len(sets) // 2 * 2 :]
+    text = (" and " if is_and else " or ").join(leaf.text for leaf in leaves)
+    return replace(leaves[0], values=sets[0], text=text if is_and else f"({text})")
 
 
 _RANGES: dict[str, Callable[[Any], Interval]] = {
