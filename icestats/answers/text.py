@@ -157,3 +157,20 @@ def quote_text(text: str) -> str:
     'it\'s'
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def can_stand(name: str, forbidden: str = ";") -> bool:
+    """Return whether a name can stand in a script: on one line, without what the engine's shell cuts at or fills in."""
+    return bool(name) and name.isprintable() and "${" not in name and not any(one in name for one in forbidden)
+
+
+def escape_json(character: str) -> str:
+    r"""Return a character as an escape of JSON, which Spark's SQL has too.
+
+    Examples
+    --------
+    >>> print(escape_json(";"), escape_json("\U000e0001"))
+    \u003b \udb40\udc01
+    """
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))

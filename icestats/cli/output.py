@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from icestats.answers.arrays import to_rows
 from icestats.answers.schemas import PARTITION_MAPS, STATISTICS, SUMMED_STATISTICS
-from icestats.answers.text import align, one_line, printable, printable_lines
+from icestats.answers.text import align, escape_json, one_line, printable, printable_lines
 from icestats.answers.whole_file import write_whole
 from icestats.errors import CallError
 from icestats.iceberg.metadata import PartitionSpec, Schema
@@ -100,12 +100,7 @@ def _write_json(document: Any, path: Path | None) -> None:
 
 
 def _escape(line: str) -> str:
-    return line if line.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in line)
-
-
-def _escaped(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+    return line if line.isprintable() else "".join(c if c.isprintable() else escape_json(c) for c in line)
 
 
 def _write_output(output: Output, output_format: str, path: Path | None) -> None:

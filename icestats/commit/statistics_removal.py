@@ -115,6 +115,9 @@ class RemovalPlan:
     def _explain_content(self, entry: Entry) -> str:
         if not isinstance(entry, StatisticsFile):
             return "statistics of partitions"
+        if self.snapshot_id is None:
+            # Of any number of snapshots: no file is opened.
+            return counted(len(entry.blobs), "listed blob")
         blobs = self.find_blobs(entry)
         return "a file that cannot be read" if blobs is None else counted(len(blobs), "blob")
 

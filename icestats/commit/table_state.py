@@ -47,6 +47,8 @@ BlobKey = tuple[str, tuple[int, ...]]
 """The type and fields of a blob: a file has one of each."""
 MOST_CARRIED_BYTES = 1 << 30
 """What a commit carries over, or puts back: it is in memory three times, and may be nothing but a hole on the disk."""
+_MOST_FILES = 16
+"""Of a snapshot: their footers are read whatever they have."""
 _LOG_ENTRIES_TO_SEARCH = 1000
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
@@ -211,10 +213,13 @@ def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatis
 
 
 def read_all_existing(table: Table, snapshot_id: int) -> list[ExistingFile]:
-    """Read a snapshot's statistics files; raises as `read_existing`, also where all together are too large."""
+    """Read a snapshot's statistics files; raises as `read_existing`, also where they are too many or too large."""
     found: list[ExistingFile] = []
     left = MOST_CARRIED_BYTES
     for entry in list_statistics(table, snapshot_id):
+        if len(found) == _MOST_FILES:
+            what = f"snapshot {snapshot_id} has more than {_MOST_FILES} statistics files, expected one"
+            raise MetadataError(f"{what}: remove_statistics() takes them out of the table", table.metadata_location)
         found.append(read_existing(table, entry, left))
         left -= sum(len(held.stored) for held in found[-1].blobs)
     return found

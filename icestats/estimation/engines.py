@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -65,7 +66,9 @@ def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
     import duckdb
 
     try:
-        paths = [str(local_path(path) or path) for path in read_plan(reader, question.row_filter).kept_file_paths()]
+        paths = read_plan(reader, question.row_filter).kept_file_paths()
+        for path in paths:
+            reader.source.storage.check(path)
     except IcestatsError as error:
         return SourceEstimate("duckdb", reason=str(error))
     if not paths:
@@ -75,7 +78,9 @@ def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
     with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as connection:
         try:
             connection.execute("set enable_progress_bar = false")
-            found = connection.execute(query, {"paths": paths}).fetchall()
+            # A pattern would have DuckDB look through folders.
+            files = [glob.escape(str(local_path(path) or path)) for path in paths]
+            found = connection.execute(query, {"paths": files}).fetchall()
         except duckdb.Error as error:
             return SourceEstimate("duckdb", reason=f"DuckDB cannot plan it: {one_line(error)}")
     plan = json.loads(found[0][1])

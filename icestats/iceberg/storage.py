@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import CallError, MetadataError
-from icestats.iceberg.reach import check_reach
+from icestats.iceberg.reach import check_reach, store_of
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -36,6 +36,8 @@ MAX_RATIO = 256
 """Compressed bytes may expand to this many times their length, ..."""
 FREE_SIZE_BYTES = 64 << 20
 """... or to this many bytes, whichever is more."""
+_CUTTING = ("s3", "gs")
+"""Storages whose clients end a location at `?` and `#`."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _MAX_READ_SIZE_BYTES = (1 << 31) - 1
 """Most bytes that are read of a file at once."""
@@ -107,6 +109,11 @@ class Storage:
         except (OSError, ValueError, ImportError) as error:
             raise unreadable(location, error) from safe_cause(error)
 
+    def check(self, location: str) -> None:
+        """Raise MetadataError where others must not open a location: the table may not name it, or it is no file."""
+        self._find_path(location)
+        check_local(location)
+
     def _find_path(self, location: str) -> Path | None:
         if self.home is not None:
             check_reach(location, self.home, self.properties)
@@ -148,17 +155,24 @@ def check_local(location: str) -> None:
 
 
 def check_distinct(locations: Iterable[str]) -> None:
-    """Raise MetadataError where two local locations are of one file: each would be read."""
-    seen: dict[tuple[int, int], str] = {}
+    """Raise MetadataError where two locations are of one file, for those who open them: each would be read."""
+    seen: dict[object, str] = {}
     for location in locations:
         path = local_path(location)
-        with suppress(OSError):
-            found = None if path is None else path.stat()
-            # Some file systems number no files.
-            if found is not None and found.st_ino:
-                first = seen.setdefault((found.st_dev, found.st_ino), location)
-                if first != location:
-                    raise MetadataError(f"it is the same file as {first}", location)
+        found: object = None if path is None else _number(path)
+        if store_of(location) in _CUTTING:
+            found = re.split("[?#]", location.partition(":")[2])[0]
+        first = location if found is None else seen.setdefault(found, location)
+        if first != location:
+            raise MetadataError(f"it is the same file as {first}", location)
+
+
+def _number(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = path.stat()
+        # Some file systems number no files.
+        return (found.st_dev, found.st_ino) if found.st_ino else None
+    return None
 
 
 def open_input(file_io: FileIO, location: str) -> InputFile:

@@ -13,11 +13,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from icestats.answers.text import quote_name, quote_text
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.reach import check_reach
-from icestats.iceberg.storage import check_local, local_path
+from icestats.iceberg.metadata import parse_count
+from icestats.iceberg.storage import local_path
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.scan.scan_job import FILE_COLUMN
@@ -36,6 +38,16 @@ _SERVED = ("rest", "hive", "glue")
 _NAMESPACE = "registered"
 _FILE_PROPERTIES = ("s3.", "client.", "http-client.", "gcs.", "adls.", "hadoop.")
 """How the names of the properties begin that say how files are opened."""
+
+_SPLIT_SIZE = "read.split.target-size"
+_SMALL_SPLIT, _MOST_SPLITS = 1 << 20, 100_000
+"""Where a part has fewer bytes, there are no more parts of all files."""
+_MOST = {
+    "read.split.planning-lookback": 1_000,
+    "read.parquet.vectorization.batch-size": 1 << 17,
+    "read.orc.vectorization.batch-size": 1 << 17,
+}
+"""Iceberg's own are 10 and 5,000."""
 
 _lock = threading.Lock()
 _folders: dict[str, Path] = {}
@@ -139,9 +151,24 @@ def _check_files(source: Source, version: Version) -> None:
     """Refuse files that Spark, which opens whatever a manifest names, would read in another place than the table's."""
     snapshot = source.metadata.snapshots[version.snapshot_id]
     manifests = manifests_to_read(read_manifest_list(source.storage, snapshot))
-    for path in read_files(manifests, source.metadata, source.storage)["file_path"].to_pylist():
-        check_reach(path, source.metadata_location, source.storage.properties)
-        check_local(path)
+    files = read_files(manifests, source.metadata, source.storage)
+    for path in files["file_path"].to_pylist():
+        source.storage.check(path)
+    _check_work(source, pc.sum(files["file_size_in_bytes"]).as_py() or 0)
+
+
+def _check_work(source: Source, size_bytes: int) -> None:
+    """Refuse properties of a table that have Spark cut its files into millions of parts, or take all memory at once."""
+    least = min(-(-size_bytes // _MOST_SPLITS), _SMALL_SPLIT)
+    for name, low, high in ((_SPLIT_SIZE, least, 1 << 62), *((name, 0, most) for name, most in _MOST.items())):
+        said = source.metadata.properties.get(name)
+        count = parse_count(said)
+        # Java reads numbers with a sign, and in other digits, too.
+        if said is not None and (count is None or not low <= count <= high):
+            raise UnsupportedError(
+                f"{source.name} has {said!r:.40} for {name}, which would take Spark any time or memory: it is not "
+                "opened in Spark; remove the property if you may"
+            )
 
 
 def _find_catalog(spark: SparkSession, source: Source, version: Version) -> tuple[SparkSession, str] | None:

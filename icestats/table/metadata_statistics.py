@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
-from icestats.answers.text import counted
+from icestats.answers.text import counted, printable
 from icestats.commit.partition_statistics_file import FileFormat, build_stored_table, write_stored_table
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.table_statistics_blobs import build_manifest_statistics_blob
@@ -76,7 +76,7 @@ def compute_metadata_statistics(
         found = _compute_partitions(reader, snapshot, partition_columns, scanned)
         made = replace(found, blobs=made.blobs, lines=(*made.lines, *found.lines))
     for line in made.lines:
-        _LOG.info("%s: %s", reader.source.name, line)
+        _LOG.info("%s: %s", printable(reader.source.name), printable(line))
     return made
 
 

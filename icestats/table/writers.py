@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from icestats.answers.text import one_line
+from icestats.answers.text import one_line, printable
 from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import explain_catalog_error, load_iceberg_table, load_writable_table
 from icestats.table.statistics import CommitReport
@@ -194,6 +194,6 @@ def _register(table: Table, before: int | None) -> Written:
             f"the rows are in snapshot {snapshot_id} of {table.name}, its manifests' statistics are not: {error}; "
             "catch up by table.compute(manifests=True).commit(), or `icestats compute --manifests --commit`"
         )
-        _LOG.warning(message)
+        _LOG.warning(printable(message))
         return Written(table, snapshot_id, None, message)
     return Written(table.refresh(), snapshot_id, report, "")

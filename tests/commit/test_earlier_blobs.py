@@ -199,6 +199,17 @@ def _ids(table):
     return snapshot.snapshot_id, snapshot.sequence_number
 
 
+def test_no_more_files_of_a_snapshot_are_read_than_it_can_have(table):
+    """Entries may name one file any number of times, with a footer that takes seconds to read."""
+    commit(table, theta(table, 1))
+    path = Path(table.refresh().metadata_location[7:])
+    document = json.loads(path.read_text())
+    document["statistics"] *= 17
+    path.write_text(json.dumps(document))
+    with pytest.raises(MetadataError, match=r"has more than 16 statistics files, expected one: remove_statistics\(\)"):
+        prepare_commit(table.refresh(), [theta(table, 1)])
+
+
 def write_hole(table, name, snapshot_id):
     """Register a file whose one blob is a hole on the disk of more than a commit carries."""
     path = Path(f"{table.location()[7:]}/metadata/{name}.stats")

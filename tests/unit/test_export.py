@@ -29,7 +29,7 @@ from pyiceberg.types import (
 from sqlglot import exp
 
 import icestats
-from icestats.commit.engines.exported_table import can_stand
+from icestats.answers.text import can_stand
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.table.statistics import Statistics

@@ -19,6 +19,7 @@ from icestats.iceberg.types import encode_value
 from icestats.read.parquet.parquet_footer import ParquetFooter, RowGroup, check_places, parse_footer
 from icestats.read.parquet.parquet_pages import measure_chunk
 from icestats.read.rollups.stored_table import MAX_ROWS, damage_in, open_parquet, read_parquet
+from icestats.snapshot.pruning import row_groups as row_groups_module
 from icestats.snapshot.pruning.row_groups import read_row_groups
 
 TYPES = {
@@ -74,6 +75,18 @@ def typed_file(**options) -> bytes:
 def row_groups(data: bytes) -> pa.Table:
     row = {"file_path": "x", "file_format": "PARQUET", "record_count": 3, "file_size_in_bytes": len(data)}
     return read_row_groups(OneFile(data), pa.Table.from_pylist([row]), COLUMNS)[0]
+
+
+def test_a_file_that_is_named_without_end_has_its_footer_read_so_often_as_the_limit_allows(monkeypatch):
+    """One of 32 MB takes twenty seconds, and a manifest of 100 kB may name it 1,000 times."""
+    data = typed_file()
+    length = int.from_bytes(data[-8:-4], "little") + 8
+    row = {"file_path": "x", "file_format": "PARQUET", "record_count": 3, "file_size_in_bytes": len(data)}
+    monkeypatch.setattr(row_groups_module, "MOST_FOOTER_BYTES", 3 * length)
+    found, _ = read_row_groups(OneFile(data), pa.Table.from_pylist([row] * 3), COLUMNS)
+    assert found["file_index"].to_pylist() == [0, 1, 2]
+    with pytest.raises(MetadataError, match=f"more than {3 * length:,} bytes together: plan with a filter"):
+        read_row_groups(OneFile(data), pa.Table.from_pylist([row] * 4), COLUMNS)
 
 
 @pytest.mark.parametrize("options", [{}, {"data_page_version": "2.0"}, {"store_decimal_as_integer": True}])

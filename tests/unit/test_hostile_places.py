@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import lz4.frame
 import pyarrow as pa
 import pytest
 import zstandard
@@ -39,6 +40,8 @@ from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_p
 from icestats.scan.actual_rows import explained_reading
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.snapshot.pruning.plan import Plan
+from icestats.spark import spark_scan
 from icestats.spark.spark_scan import open_in_spark
 from icestats.spark.versions import Version
 from tests.added_rows import numbers
@@ -125,6 +128,31 @@ def test_what_is_read_of_rows_is_no_pipe(part, small_table, load):
 
         refused(scan, path, "a pipe, expected a regular file")
         refused(lambda table=table: table.estimate("id >= 0", actual=True), path, "a pipe, expected a regular file")
+
+
+def data_file_of(table) -> str:
+    manifest = table.current_snapshot().manifests(table.io)[0]
+    return manifest.fetch_manifest_entry(table.io)[0].data_file.file_path
+
+
+def test_duckdb_opens_no_pipe(small_table):
+    path = data_file_of(small_table)
+    local_path(path).unlink()
+    os.mkfifo(local_path(path))
+    found = icestats.load(small_table.metadata_location).estimate("id >= 0", sources=["table"], engines=["duckdb"])
+    assert found["duckdb"].reason == f"{path}: a pipe, expected a regular file"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("http://127.0.0.1:9/a.parquet", "names a file on http, which is not opened"), ("{}/*.parquet", "No files found")],
+)
+def test_duckdb_looks_for_no_file_elsewhere_and_in_no_folder(name, reason, small_table, monkeypatch, tmp_path):
+    """It would ask any host where it has its extension for that, and go through all folders for a pattern."""
+    named = name.format(local_path(data_file_of(small_table)).parent)
+    monkeypatch.setattr(Plan, "kept_file_paths", lambda _: [named])
+    found = icestats.load(small_table.metadata_location).estimate("id >= 0", sources=["table"], engines=["duckdb"])
+    assert reason in found["duckdb"].reason
 
 
 @pytest.mark.parametrize("part", ["manifest list", "manifest"])
@@ -381,7 +409,27 @@ def test_entries_that_name_one_statistics_file_are_not_read_without_end(
     document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(1_000)]
     table = icestats.load(changed())
     assert len(table._reader.usable_blobs) == 21
-    assert "other files of the table have 21 blobs, expected 20 at most" in caplog.text
+    assert "other files of the table have 21 blobs, or footers as long, expected 20 at most" in caplog.text
+
+
+@pytest.mark.parametrize("blobs", [[], [{}]])
+def test_entries_that_name_one_long_footer_are_not_read_without_end(
+    blobs, document, changed, tmp_path, monkeypatch, caplog
+):
+    """Of no blob, or of one that is none: 16 MB named 1,000 times took hours."""
+    monkeypatch.setattr(statistics_files, "MAX_TABLE_BLOBS", 20_000)
+    reads = []
+    real = statistics_files.read_puffin_footer
+    monkeypatch.setattr(statistics_files, "read_puffin_footer", lambda *of: reads.append(of) or real(*of))
+    payload = json.dumps({"blobs": blobs, "properties": {"a": "b" * (4 << 20)}}).encode()
+    stored = lz4.frame.compress(payload, store_size=True)
+    tail = len(stored).to_bytes(4, "little") + bytes([1, 0, 0, 0]) + b"PFA1"
+    (tmp_path / "a.stats").write_bytes(b"PFA1PFA1" + stored + tail)
+    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
+    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(100)]
+    assert icestats.load(changed()).columns().num_rows == 4
+    assert len(reads) <= 4, "two for each question"
+    assert "expected 20,000 at most" in caplog.text or blobs
 
 
 def test_a_footer_of_a_million_blobs_is_refused():
@@ -779,9 +827,27 @@ def test_a_compressed_blob_does_not_expand_without_end():
         read_blob(b"PFA1" + stored, blob, "x.stats")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("read.split.target-size", "1"),
+        ("read.split.planning-lookback", "1000000"),
+        ("read.parquet.vectorization.batch-size", "2147483647"),
+        ("read.parquet.vectorization.batch-size", "+2147483647"),
+        ("read.orc.vectorization.batch-size", "200000"),
+    ],
+)
+def test_no_property_makes_spark_take_all_memory(name, value, document, changed, monkeypatch):
+    """Of a file of 9 MB, the first had the driver run out of memory, and the third ended its JVM."""
+    monkeypatch.setattr(spark_scan, "_MOST_SPLITS", 1_000)
+    document["properties"] |= {name: value}
+    source = icestats.load(changed())._source
+    version = Version(source.metadata.current_snapshot_id, "", is_snapshot=True, takes_filters=True)
+    refused(lambda: ExitStack().enter_context(open_in_spark(None, source, "", version)), f"'{value}' for {name}")
+
+
 def test_spark_reads_no_pipe(small_table):
-    manifest = small_table.current_snapshot().manifests(small_table.io)[0]
-    data_file = manifest.fetch_manifest_entry(small_table.io)[0].data_file.file_path
+    data_file = data_file_of(small_table)
     local_path(data_file).unlink()
     os.mkfifo(local_path(data_file))
     source = icestats.load(small_table.metadata_location)._source

@@ -87,6 +87,14 @@ def test_every_answer_is_printable(hostile):
             assert not set(html) & (set(HIDDEN) - {"\n"}), name
 
 
+def test_what_is_logged_of_computed_statistics_is_printable(hostile, caplog):
+    with caplog.at_level("INFO", "icestats"):
+        icestats.load(hostile).compute(manifests=True, partitions=True, table=False)
+    assert len(caplog.messages) >= 2
+    for message in caplog.messages:
+        check(message)
+
+
 def test_the_operation_of_a_snapshot_is_any_text(hostile):
     path = Path(hostile)
     path.write_text(path.read_text().replace('"append"', json.dumps(f"append{VALUE}")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -168,3 +169,28 @@ def test_a_filter_on_another_column_reads_that_one_alone(mixed_table, monkeypatc
     for count, field_ids in ((6, (2,)), (8, (1,)), (8, (2, 1))):
         planned.read(manifests.slice(0, count), field_ids)
     assert read == [(6, (2,), True), (6, (1,), False), (2, (2, 1), True)]
+
+
+HOSTILE = "x;\n!touch /tmp/a;\u2028${env:HOME}"
+
+
+def test_statements_have_nothing_that_a_shell_of_sql_ends_or_fills_in(catalog):
+    """A shell that cuts at line ends and semicolons would run what follows in a name, as its own command."""
+    schema = Schema(
+        NestedField(1, HOSTILE, LongType(), required=False), NestedField(2, "id", LongType(), required=False)
+    )
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), f"p{HOSTILE}"))
+    table = catalog.create_table("db.statements", schema, partition_spec=spec)
+    for commit in range(12):
+        table.append(pa.table({HOSTILE: np.arange(40) % 4, "id": np.arange(40) * 12 + commit}))
+    layout = icestats.load("db.statements", catalog={"name": "catalog", **catalog.properties}).layout()
+    made = [finding.fix for finding in layout.findings if finding.fix]
+    changes = [{"regroup": f"p{HOSTILE}"}, {"sort_by": HOSTILE}, {"partition_by": "bucket(4, id)"}]
+    made += [layout.what_if([EqualTo("id", 1)], **change).statement for change in changes]
+    assert any(
+        "sort_by => array('px\\u003b\\u000a!touch /tmp/a\\u003b\\u2028\\u0024{env:HOME}')" in one for one in made
+    )
+    assert made[-1].startswith("-- no statement: ")
+    for statement in ";\n".join(made).split(";\n"):
+        assert statement.startswith(("ALTER TABLE ", "CALL ", "-- "))
+        assert not set("\n;$\u2028") & set(statement)

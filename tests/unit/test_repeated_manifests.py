@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.table import Table
 
 import icestats
-from icestats.iceberg.storage import local_path
+from icestats.iceberg.storage import check_distinct, local_path
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 
@@ -71,3 +71,10 @@ def test_a_manifest_under_two_names_is_refused(small_table, catalog_properties, 
     for ask in (table.files, table.columns, lambda: table.plan("id < 150")):
         with pytest.raises(icestats.MetadataError, match="it is the same file as"):
             ask()
+
+
+def test_what_clients_of_objects_read_as_one_is_one():
+    """They end a location at `?` and `#`: so many names have one object read as often."""
+    check_distinct(["s3://b/m0", "s3://b/m1", "hdfs://h/a#b/m0", "hdfs://h/a#b/m1", "/a#b/m0", "/a#b/m1"])
+    with pytest.raises(icestats.MetadataError, match=r"s3a://b/m0#2: it is the same file as s3://b/m0\?1"):
+        check_distinct(["s3://b/m0?1", "s3a://b/m0#2"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import icestats
-from icestats.iceberg.storage import local_path
+from icestats.iceberg.storage import Storage, local_path
 from icestats.read.rollups import rollup_cache
 from icestats.read.rollups.rollup_cache import read_cached_rollups
 from tests.cached_rollups import differing, entries, manifest_paths, more_rows, read, read_all, spoil, what_to_read
@@ -74,6 +74,20 @@ def test_a_table_that_claims_to_be_another_leaves_it_no_entry(small_table, load,
     later = read(icestats.load(str(claims))).partitions["last_updated_at"]
     assert later != read_all(load()).partitions["last_updated_at"]
     assert differing(read(load()), read_all(load())) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["hdfs.host", "hdfs.port", "adls.account-name", "adls.dfs-storage-authority", "gcs.service.host", "s3.endpoint"],
+)
+def test_what_says_where_a_location_is_tells_entries_apart(small_table, load, folder, name):
+    """A location may name no host: the same one is another table's with other properties."""
+    table = load()
+    manifests = what_to_read(table)[0]
+    for host in ("mine", "theirs"):
+        storage = Storage({name: host, "s3.session-token": host}, table._source.metadata_location)
+        read_cached_rollups(manifests, table.metadata, storage, table.schema)
+    assert len(entries(folder)) == 2
 
 
 READER = """

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from icestats.answers.text import counted, render_time
+from icestats.answers.text import can_stand, counted, render_time
 from icestats.errors import CallError
 from icestats.iceberg.metadata import Field, Snapshot
 from icestats.iceberg.types import decode_value, find_width
@@ -78,11 +78,6 @@ def split_name(
     if not (fewest <= len(parts) <= most and all(map(can_stand, parts))):
         raise CallError(f"{'.'.join(parts)!r} cannot be named in {engine}: expected {expected}; give it with name=")
     return parts
-
-
-def can_stand(name: str, forbidden: str = ";") -> bool:
-    """Return whether a name can stand in a script: on one line, without what the engine's shell cuts at or fills in."""
-    return bool(name) and name.isprintable() and "${" not in name and not any(one in name for one in forbidden)
 
 
 def build_exported_columns(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from icestats.answers.text import printable_lines, quote_name
-from icestats.commit.engines.exported_table import ExportedColumn, ExportedTable, can_stand
+from icestats.answers.text import can_stand, printable_lines, quote_name
+from icestats.commit.engines.exported_table import ExportedColumn, ExportedTable
 from icestats.commit.engines.hive_figures import find_hive_figures
 from icestats.stats.rollup_cells import Figure
 

@@ -74,6 +74,8 @@ class PuffinFooter:
     file_size_bytes: int
     footer_size_bytes: int
     """The footer with both magics: metadata.json's `file-footer-size-in-bytes`."""
+    payload_size_bytes: int
+    """The footer's JSON, inflated."""
 
 
 def read_puffin_footer(data: bytes | FileReader, path: str) -> PuffinFooter:
@@ -136,7 +138,7 @@ def read_puffin_footer(data: bytes | FileReader, path: str) -> PuffinFooter:
     _expect_magic(footer[:4], path, footer_offset)
     payload = _footer_payload(footer[4:-_FOOTER_TRAILER_SIZE_BYTES], footer[-8:-4], path, footer_offset + 4)
     blobs, properties = _parse_footer_payload(payload, path, footer_offset)
-    return PuffinFooter(blobs, properties, size, footer_size)
+    return PuffinFooter(blobs, properties, size, footer_size, len(payload))
 
 
 def read_blob(

@@ -50,6 +50,10 @@ _MISSING = {
 _COMMON_SHOWN = 5
 MAX_TABLE_BLOBS = 500_000
 """Behind as many, a table's farther files are not read: thousands of entries may name one file."""
+_BLOB_SIZE_BYTES = 256
+"""Of a footer: one that is longer than its blobs counts as if it had as many as have room in it."""
+_DAMAGED = 1 << 14
+"""What a footer counts that has been read in vain."""
 _NO_COLUMNS = "not column statistics"
 _WHOLE_ITEMS = frozenset({"long", "decimal"})
 """Both are whole numbers: a column's items are of the second once its decimals have become longer."""
@@ -176,7 +180,8 @@ def read_committed_blobs(
         try:
             if count > MAX_TABLE_BLOBS:
                 raise MetadataError(
-                    f"other files of the table have {count:,} blobs, expected {MAX_TABLE_BLOBS:,} at most",
+                    f"other files of the table have {count:,} blobs, or footers as long, expected "
+                    f"{MAX_TABLE_BLOBS:,} at most",
                     file.statistics_path,
                 )
             footer = read_puffin_footer(storage, file.statistics_path)
@@ -184,10 +189,11 @@ def read_committed_blobs(
             if on_damage is None:
                 raise
             on_damage(error)
+            count += _DAMAGED if isinstance(error, PuffinFormatError) else 0
             if count > MAX_TABLE_BLOBS:
                 return
             continue
-        count += len(footer.blobs)
+        count += max(len(footer.blobs), footer.payload_size_bytes // _BLOB_SIZE_BYTES)
         is_prestos = file is presto_file and not find_presto_refusal(metadata, metadata.schema, footer.blobs)
         for blob in footer.blobs:
             age = ages.get(blob.snapshot_id)

@@ -18,6 +18,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,8 @@ MOST_CACHE_BYTES = 2 << 30
 """The least recently used entries are removed beyond these."""
 _Key = tuple[str, int, int | None]
 _HEAD = len(MAGIC) + 32 + 32 + 8
+_PLACES = re.compile(r"endpoint|\bhost\b|\bport\b|authority|account-(name|host)")
+"""Names of the properties that say where a location is that names no host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ def _fingerprint(metadata: TableMetadata, schema: Schema, storage: Storage) -> s
 
     A metadata.json may claim the UUID and the location of another table, and name its manifests, but lies elsewhere.
     """
-    endpoints = {name: said for name, said in storage.properties.items() if "endpoint" in name}
+    endpoints = {name: said for name, said in storage.properties.items() if _PLACES.search(name)}
     parts = {
         "place": [(storage.home or "").rpartition("/")[0], sorted(endpoints.items())],
         "version": _CACHE_VERSION,

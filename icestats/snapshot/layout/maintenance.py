@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding, order_findings
-from icestats.answers.text import counted, quote_name, quote_text, render_bytes
+from icestats.answers.text import can_stand, counted, escape_json, quote_name, quote_text, render_bytes
 from icestats.iceberg.metadata import parse_count
 from icestats.snapshot.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
 from icestats.snapshot.layout.file_set import FileSet
@@ -47,7 +47,7 @@ class Maintenance:
         >>> Maintenance("prod", "db.events", {}).rewrite_manifests("event_time_day")
         "CALL `prod`.system.rewrite_manifests(table => 'db.events', sort_by => array('event_time_day'))"
         """
-        order = f", sort_by => array({quote_text(sort_by)})" if sort_by else ""
+        order = f", sort_by => array({_quote(sort_by)})" if sort_by else ""
         call = self._call("rewrite_manifests", order)
         if manifest_size_bytes is None or manifest_size_bytes == self.manifest_size_bytes:
             return call
@@ -55,7 +55,7 @@ class Maintenance:
 
     def set_property(self, name: str, value: str) -> str:
         """Return what sets a table property."""
-        return f"{self._alter_table} SET TBLPROPERTIES ({quote_text(name)} = {quote_text(value)})"
+        return f"{self._alter_table} SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})"
 
     def sort_files(self, columns: Sequence[str]) -> str:
         """Return what sorts the files of each partition: by one column, or along a z-order curve by several.
@@ -67,7 +67,7 @@ class Maintenance:
         """
         names = ", ".join(quote_name(column) for column in columns)
         order = f"zorder({names})" if len(columns) > 1 else f"{names} ASC NULLS LAST"
-        sorting = f", strategy => 'sort', sort_order => {quote_text(order)}"
+        sorting = f", strategy => 'sort', sort_order => {_quote(order)}"
         return self._call("rewrite_data_files", f"{sorting}, {_REWRITE_ALL}")
 
     def change_partitions(self, dropped: Sequence[str], added: Sequence[str]) -> str:
@@ -81,6 +81,8 @@ class Maintenance:
         CALL `prod`.system.rewrite_data_files(table => 'db.events', options => map('rewrite-all', 'true'))
         """
         words = [("DROP", term) for term in dropped] + [("ADD", term) for term in added]
+        if not all(can_stand(term) for _, term in words):
+            return "-- no statement: a name has what a shell of SQL ends a statement at, or fills in"
         changes = [f"{self._alter_table} {word} PARTITION FIELD {term}" for word, term in words]
         return NEXT.join([*changes, self._call("rewrite_data_files", f", {_REWRITE_ALL}")])
 
@@ -97,11 +99,22 @@ class Maintenance:
         return f"ALTER TABLE {quote_name(self.catalog, *self.identifier.split('.'))}"
 
     def _call(self, procedure: str, more: str) -> str:
-        table = quote_text(self.identifier)
+        table = _quote(self.identifier)
         return f"CALL {quote_name(self.catalog)}.system.{procedure}(table => {table}{more})"
 
     def _size(self, name: str) -> int:
         return parse_count(self.properties.get(name)) or _DEFAULTS[name]
+
+
+def _quote(text: str) -> str:
+    r"""Return text as Spark's SQL has it, without what a shell ends a statement at, or fills in.
+
+    Examples
+    --------
+    >>> print(_quote("it's ${env:HOME};"))
+    'it\'s \u0024{env:HOME}\u003b'
+    """
+    return "".join(c if c.isprintable() and c not in ";$" else escape_json(c) for c in quote_text(text))
 
 
 _LEAST_GAIN = 2.0

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from icestats.answers.schemas import row_group_metrics_schema
@@ -30,6 +32,8 @@ FILE_COLUMNS = ("file_path", "file_format", "record_count", "file_size_in_bytes"
 """What has to be known of a file."""
 _TAIL = 64 << 10
 _READERS = 8
+MOST_FOOTER_BYTES = 4 << 30
+"""Of all files together."""
 _KINDS = {
     **dict.fromkeys(("int", "long"), "integer"),
     **dict.fromkeys(("binary", "fixed", "uuid"), "bytes"),
@@ -62,34 +66,58 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
     Raises
     ------
     MetadataError
-        A file is missing, or its footer is damaged.
+        A file is missing, or its footer is damaged; or all have more than `MOST_FOOTER_BYTES`.
     """
     rows = files.select(FILE_COLUMNS).to_pylist()
-    with ThreadPoolExecutor(_READERS, thread_name_prefix="icestats-footers") as pool:
-        footers = list(pool.map(lambda row: _read_footer(storage, row), rows))
-    out: list[dict[str, Any]] = []
-    for place, (row, footer) in enumerate(zip(rows, footers, strict=True)):
-        if footer is None:
+    schema = row_group_metrics_schema([column.field_id for column in columns])
+    place = schema.get_field_index("file_index")
+    left, lock = MOST_FOOTER_BYTES, threading.Lock()
+
+    def read(row: Mapping[str, Any]) -> tuple[pa.Table, int]:
+        nonlocal left
+        if str(row["file_format"]).upper() != "PARQUET":
             whole = {"row_count": row["record_count"], "size_bytes": row["file_size_in_bytes"]}
-            out.append({"file_index": place, "row_group": 0, **whole})
-        else:
-            out.extend({"file_index": place, **found} for found in _row_groups(footer[0], columns))
-    table = pa.Table.from_pylist(out, row_group_metrics_schema([column.field_id for column in columns]))
-    return table, sum(footer[1] for footer in footers if footer is not None)
+            return pa.Table.from_pylist([{"file_index": 0, "row_group": 0, **whole}], schema), 0
+        tail, length = _read_tail(storage, row)
+        # One at a time: a footer takes twenty times its length as Python's objects.
+        with lock:
+            left -= length
+            if left < 0:
+                # Manifests may name a file any number of times.
+                what = f"the footers of the files have more than {MOST_FOOTER_BYTES:,} bytes together"
+                raise MetadataError(f"{what}: plan with a filter that leaves fewer files", row["file_path"])
+            groups = [{"file_index": 0, **one} for one in _row_groups(_parse(tail, row), columns)]
+            return pa.Table.from_pylist(groups, schema), len(tail)
+
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="icestats-footers") as pool:
+        found = list(pool.map(read, rows))
+    index = np.repeat(np.arange(len(found)), [table.num_rows for table, _ in found])
+    groups = pa.concat_tables([schema.empty_table(), *(table for table, _ in found)])
+    return groups.set_column(place, schema.field(place), pa.array(index)), sum(length for _, length in found)
 
 
-def _read_footer(storage: FileReader, row: Mapping[str, Any]) -> tuple[ParquetFooter, int] | None:
-    if str(row["file_format"]).upper() != "PARQUET":
-        return None
+def _read_tail(storage: FileReader, row: Mapping[str, Any]) -> tuple[bytes, int]:
+    """Read the end of a file; return it, and the length of the footer in it."""
     path, size = row["file_path"], row["file_size_in_bytes"]
     tail = storage.read(path, max(size - _TAIL, 0), _TAIL)
     try:
         length = find_footer_size(tail, size)
-        if length > len(tail):
-            tail = storage.read(path, size - length, length)
-        return parse_footer(tail), len(tail)
     except ValueError as error:
-        raise MetadataError(f"the Parquet footer cannot be read: {error}", path, size) from error
+        raise _damaged(row, error) from error
+    if length > len(tail):
+        tail = storage.read(path, size - length, length)
+    return tail, length
+
+
+def _parse(tail: bytes, row: Mapping[str, Any]) -> ParquetFooter:
+    try:
+        return parse_footer(tail)
+    except ValueError as error:
+        raise _damaged(row, error) from error
+
+
+def _damaged(row: Mapping[str, Any], error: ValueError) -> MetadataError:
+    return MetadataError(f"the Parquet footer cannot be read: {error}", row["file_path"], row["file_size_in_bytes"])
 
 
 def _row_groups(footer: ParquetFooter, columns: Sequence[Field]) -> Iterator[dict[str, Any]]:
