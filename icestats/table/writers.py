@@ -137,6 +137,8 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
 
 def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
+    from icestats.commit.table_state import find_refusal
+
     _refuse_pin(table)
     target = load_writable_table(table._source)
     before, version = target.metadata.current_snapshot_id, target.metadata.format_version
@@ -145,6 +147,8 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
             f"{table.name} has format version {version}: PyIceberg 0.12 writes rows of versions 1 and 2 only, "
             "append_dataframe writes them by Spark"
         )
+    if (refusal := find_refusal(target)) is not None:
+        raise refusal
     try:
         change(target)
     except IcestatsError:
@@ -152,7 +156,7 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, target.catalog.properties)
         raise CommitError(_explain_failure(table, before, said)) from cause
-    return _register(table.refresh(), before)
+    return _register(table.refresh(), before, target.metadata.current_snapshot_id)
 
 
 def _refuse_pin(table: Table) -> None:
@@ -180,11 +184,11 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
 
     _refuse_pin(table)
     write_dataframe(frame, table._source, mode)
-    return _register(table.refresh(), table.metadata.current_snapshot_id)
+    fresh = table.refresh()
+    return _register(fresh, table.metadata.current_snapshot_id, fresh.metadata.current_snapshot_id)
 
 
-def _register(table: Table, before: int | None) -> Written:
-    snapshot_id = table.metadata.current_snapshot_id
+def _register(table: Table, before: int | None, snapshot_id: int | None) -> Written:
     if snapshot_id is None or snapshot_id == before:
         return Written(table, None, None, "")
     try:

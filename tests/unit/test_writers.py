@@ -87,6 +87,24 @@ def test_a_delete_of_nothing_registers_nothing(small_table, load):
     assert (written.snapshot_id, written.statistics, written.message) == (None, None, "")
 
 
+@pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+@pytest.mark.parametrize("write", [lambda t: writers.append(t, rows([700])), lambda t: writers.delete(t, "id < 0")])
+def test_a_snapshot_that_others_make_right_after_is_not_the_writes(small_table, load, write, monkeypatch):
+    refresh = icestats.Table.refresh
+
+    def refresh_late(table):
+        monkeypatch.undo()
+        small_table.refresh().append(rows([900]))
+        return refresh(table)
+
+    table, before = load(), small_table.metadata.current_snapshot_id
+    monkeypatch.setattr(icestats.Table, "refresh", refresh_late)
+    written = write(table)
+    theirs = load().snapshot
+    own = theirs.parent_snapshot_id
+    assert written.snapshot_id == (None if own == before else own)
+
+
 def commit_ndv(table) -> int:
     snapshot = table.current_snapshot()
     sketch = ThetaSketch()
