@@ -44,7 +44,6 @@ from tests.committed_statistics import (
     write_foreign,
 )
 
-
 PRESTO = "presto-kll-sketch-bytes-v1"
 
 
