@@ -317,6 +317,28 @@ class _ConfinedServer(_Confined):
         return table
 
 
+class _ConfinedMetastore(_Confined):
+    """Of Hive: PyIceberg takes the names of classes out of a table's entry by which Hive and Impala read it.
+
+    https://github.com/apache/iceberg/issues/2686, https://github.com/apache/iceberg/pull/1751. What is committed here
+    changes neither columns nor location, so the entry's storage descriptor stays as it is.
+    """
+
+    def _get_hive_table(self, *arguments: Any) -> Any:
+        found = super()._get_hive_table(*arguments)  # type: ignore[misc]  # of Hive's catalogs
+        found.__class__ = _keeping_descriptor(type(found))
+        return found
+
+
+@functools.cache
+def _keeping_descriptor(kind: type) -> type:
+    def keep(table: Any, name: str, value: Any) -> None:
+        if name != "sd":
+            object.__setattr__(table, name, value)
+
+    return type(kind.__name__, (kind,), {"__setattr__": keep})
+
+
 def _names_code(name: str) -> bool:
     """Whether a property says which class to import: `py-io-impl`, and of `auth` one of its parts."""
     return name.endswith("impl") or name == "auth"
@@ -324,5 +346,6 @@ def _names_code(name: str) -> bool:
 
 @functools.cache
 def _confined_class(kind: type[Catalog]) -> type[Catalog]:
-    base = _ConfinedServer if hasattr(kind, "_response_to_table") else _Confined
+    marks = {"_response_to_table": _ConfinedServer, "_get_hive_table": _ConfinedMetastore}
+    base = next((marks[mark] for mark in marks if hasattr(kind, mark)), _Confined)
     return type(kind.__name__, (base, kind), {})
