@@ -55,6 +55,7 @@ _NUMBERS = (
     "write.metadata.previous-versions-max",
 )
 """Properties that PyIceberg reads at each commit."""
+_LOCKS = "engine.hive.lock-enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +155,11 @@ def _check_next_version(table: Table) -> None:
         if isinstance(transform, UnknownTransform):
             # It would write "unknown" in place of its name.
             raise NotImplementedError(f"it does not know {transform!r}, and would not keep it for other engines")
-    if any(kind.__module__ == "pyiceberg.catalog.dynamodb" for kind in type(table.catalog).__mro__):
+    modules = {kind.__module__ for kind in type(table.catalog).__mro__}
+    if "pyiceberg.catalog.dynamodb" in modules:
         raise NotImplementedError("it reads catalogs of DynamoDB only")
+    if "pyiceberg.catalog.hive" in modules and table.properties.get(_LOCKS, "").lower() == "false":
+        raise NotImplementedError(f"it locks the table, which others then commit to all the same ({_LOCKS} is false)")
 
 
 def reload_table(table: Table, *, to_commit: bool = True) -> Table:

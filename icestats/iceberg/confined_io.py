@@ -330,8 +330,7 @@ class _ConfinedMetastore(_Confined):
         return found
 
 
-@functools.cache
-def _keeping_descriptor(kind: type) -> type:
+def _keeping_descriptor(kind: type[Any]) -> type[Any]:
     def keep(table: Any, name: str, value: Any) -> None:
         if name != "sd":
             object.__setattr__(table, name, value)

@@ -13,6 +13,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TFileObjectTransport
 
 import icestats
+from icestats.errors import CommitError
 from icestats.table import writers
 from tests.committed_statistics import ROWS
 
@@ -90,3 +91,16 @@ def test_hive_and_impala_read_the_table_as_before(change, metastore):
     assert after.parameters["metadata_location"] != before.parameters["metadata_location"]
     assert after.parameters["storage_handler"] == HANDLER
     assert after.sd == before.sd
+
+
+def test_a_table_whose_writers_take_no_locks_is_refused(table, metastore):
+    """A commit that comes in while PyIceberg holds its lock would be lost."""
+    table.transaction().set_properties({"engine.hive.lock-enabled": "false"}).commit_transaction()
+    metastore.table.parameters["metadata_location"] = table.metadata_location
+    with serve(metastore) as uri:
+        statistics = icestats.load("db.t", catalog={"type": "hive", "uri": uri}).compute(manifests=True)
+        with pytest.raises(
+            CommitError, match=r"all the same \(engine\.hive\.lock-enabled is false"
+        ):
+            statistics.commit()
+    assert metastore.table.parameters["metadata_location"] == table.metadata_location
