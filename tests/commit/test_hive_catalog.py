@@ -99,8 +99,6 @@ def test_a_table_whose_writers_take_no_locks_is_refused(table, metastore):
     metastore.table.parameters["metadata_location"] = table.metadata_location
     with serve(metastore) as uri:
         statistics = icestats.load("db.t", catalog={"type": "hive", "uri": uri}).compute(manifests=True)
-        with pytest.raises(
-            CommitError, match=r"all the same \(engine\.hive\.lock-enabled is false"
-        ):
+        with pytest.raises(CommitError, match=r"all the same \(engine\.hive\.lock-enabled is false"):
             statistics.commit()
     assert metastore.table.parameters["metadata_location"] == table.metadata_location
