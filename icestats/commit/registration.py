@@ -40,7 +40,8 @@ Step = Callable[[str], None]
 
 # Errors by which a catalog says that it has not taken the commit.
 _REFUSED = (
-    *(AuthorizationExpiredError, BadRequestError, CommitError, ForbiddenError, NoSuchTableError, UnauthorizedError),
+    *(AuthorizationExpiredError, BadRequestError, CommitError, ForbiddenError, NoSuchTableError, NotImplementedError),
+    UnauthorizedError,
 )
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""

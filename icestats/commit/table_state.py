@@ -146,6 +146,10 @@ def _check_next_version(table: Table) -> None:
         property_as_int(metadata.properties, name)
     metadata.spec().check_compatible(schema)
     metadata.sort_order().check_compatible(schema)
+    if hasattr(table.catalog, "_check_endpoint"):
+        from pyiceberg.catalog.rest import Capability
+
+        table.catalog._check_endpoint(Capability.V1_UPDATE_TABLE)
     if not isinstance(table.catalog, MetastoreCatalog):
         return
     table.location_provider()
@@ -156,8 +160,8 @@ def _check_next_version(table: Table) -> None:
             # It would write "unknown" in place of its name.
             raise NotImplementedError(f"it does not know {transform!r}, and would not keep it for other engines")
     modules = {kind.__module__ for kind in type(table.catalog).__mro__}
-    if "pyiceberg.catalog.dynamodb" in modules:
-        raise NotImplementedError("it reads catalogs of DynamoDB only")
+    if modules & {"pyiceberg.catalog.bigquery_metastore", "pyiceberg.catalog.dynamodb"}:
+        raise NotImplementedError("it only reads tables of such a catalog")
     if "pyiceberg.catalog.hive" in modules and table.properties.get(_LOCKS, "").lower() == "false":
         raise NotImplementedError(f"it locks the table, which others then commit to all the same ({_LOCKS} is false)")
 

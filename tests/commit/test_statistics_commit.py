@@ -282,7 +282,7 @@ def ids_of(table):
 def test_a_catalog_that_pyiceberg_only_reads_is_refused_before_anything_is_written(table):
     table.catalog = DynamoDbCatalog.__new__(DynamoDbCatalog)
     (warning,) = prepare_commit(table, [theta(table, 1)]).warnings
-    assert warning == "cannot be committed: db.t takes no commit of PyIceberg: it reads catalogs of DynamoDB only"
+    assert warning == "cannot be committed: db.t takes no commit of PyIceberg: it only reads tables of such a catalog"
 
 
 def test_a_type_that_pyiceberg_does_not_know_stays_listed(table):
