@@ -50,11 +50,8 @@ BlobKey = tuple[str, tuple[int, ...]]
 MOST_CARRIED_BYTES = 1 << 30
 """What a commit carries over, or puts back: it is in memory three times, and may be nothing but a hole on the disk."""
 _LOG_ENTRIES_TO_SEARCH = 1000
-_NUMBERS = (
-    *(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms")),
-    "write.metadata.previous-versions-max",
-)
-"""Properties that PyIceberg reads at each commit."""
+_NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
+"""Properties that PyIceberg reads at the start of each commit."""
 _LOCKS = "engine.hive.lock-enabled"
 
 
@@ -152,6 +149,7 @@ def _check_next_version(table: Table) -> None:
         table.catalog._check_endpoint(Capability.V1_UPDATE_TABLE)
     if not isinstance(table.catalog, MetastoreCatalog):
         return
+    property_as_int(metadata.properties, "write.metadata.previous-versions-max")
     table.location_provider()
     transforms = [field.transform for spec in metadata.partition_specs for field in spec.fields]
     transforms += [field.transform for order in metadata.sort_orders for field in order.fields]
