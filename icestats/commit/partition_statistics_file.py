@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -112,7 +113,10 @@ def _write_avro(table: pa.Table, partition: Sequence[PartitionColumn]) -> bytes:
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     file = io.BytesIO()
-    fastavro.writer(file, _avro_schema(table.schema, partition), rows, codec="deflate", metadata=metadata)
+    # By default it is random: the same statistics would be another file each time.
+    marker = hashlib.sha256(repr(rows).encode()).digest()[:16]
+    schema = _avro_schema(table.schema, partition)
+    fastavro.writer(file, schema, rows, codec="deflate", metadata=metadata, sync_marker=marker)
     return file.getvalue()
 
 

@@ -39,7 +39,10 @@ Step = Callable[[str], None]
 """Called with the name of a step as it begins or is done."""
 
 # Errors by which a catalog says that it has not taken the commit.
-_REFUSED = (AuthorizationExpiredError, BadRequestError, ForbiddenError, NoSuchTableError, UnauthorizedError)
+_REFUSED = (
+    *(AuthorizationExpiredError, BadRequestError, CommitError, ForbiddenError, NoSuchTableError, NotImplementedError),
+    UnauthorizedError,
+)
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0

@@ -12,6 +12,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
+from pyiceberg.transforms import UnknownTransform
 from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.redaction import safe_cause
@@ -27,7 +28,8 @@ from icestats.errors import (
     UnsupportedError,
 )
 from icestats.iceberg.catalog import explain_catalog_error, explain_invalid
-from icestats.iceberg.confined_io import find_unsafe_write, metadata_folder
+from icestats.iceberg.confined_io import find_unsafe_deletes, find_unsafe_write, metadata_folder
+from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import (
     BlobMetadata,
     PartitionStatisticsFile,
@@ -52,6 +54,7 @@ _MOST_FILES = 16
 _LOG_ENTRIES_TO_SEARCH = 1000
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
+_LOCKS = "engine.hive.lock-enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +127,43 @@ def find_refusal(table: Table) -> IcestatsError | None:
             f"{table_name(table)} has format version {table.metadata.format_version}: PyIceberg 0.12 writes versions 1 "
             "and 2 only, commit through a REST catalog"
         )
+    if (refusal := find_unsafe_write(table)) is not None:
+        return refusal
+    if isinstance(table.catalog, ForeignCatalog) and (refusal := find_unsafe_deletes(table)) is not None:
+        return refusal
     try:
-        for name in _NUMBERS:
-            property_as_int(table.properties, name)
-    except ValueError as error:
+        _check_next_version(table)
+    except (ValueError, ValidationError, NotImplementedError) as error:
         return CommitError(f"{table_name(table)} takes no commit of PyIceberg: {one_line(error)}")
-    return find_unsafe_write(table)
+    return None
+
+
+def _check_next_version(table: Table) -> None:
+    """Raise what PyIceberg raises over a table's next version, once files have been written for it."""
+    metadata, schema = table.metadata, table.schema()
+    for name in _NUMBERS:
+        property_as_int(metadata.properties, name)
+    metadata.spec().check_compatible(schema)
+    metadata.sort_order().check_compatible(schema)
+    if hasattr(table.catalog, "_check_endpoint"):
+        from pyiceberg.catalog.rest import Capability
+
+        table.catalog._check_endpoint(Capability.V1_UPDATE_TABLE)
+    if not isinstance(table.catalog, MetastoreCatalog):
+        return
+    property_as_int(metadata.properties, "write.metadata.previous-versions-max")
+    table.location_provider()
+    transforms = [field.transform for spec in metadata.partition_specs for field in spec.fields]
+    transforms += [field.transform for order in metadata.sort_orders for field in order.fields]
+    for transform in transforms:
+        if isinstance(transform, UnknownTransform):
+            # It would write "unknown" in place of its name.
+            raise NotImplementedError(f"it does not know {transform!r}, and would not keep it for other engines")
+    modules = {kind.__module__ for kind in type(table.catalog).__mro__}
+    if modules & {"pyiceberg.catalog.bigquery_metastore", "pyiceberg.catalog.dynamodb"}:
+        raise NotImplementedError("it only reads tables of such a catalog")
+    if "pyiceberg.catalog.hive" in modules and table.properties.get(_LOCKS, "").lower() == "false":
+        raise NotImplementedError(f"it locks the table, which others then commit to all the same ({_LOCKS} is false)")
 
 
 def reload_table(table: Table, *, to_commit: bool = True) -> Table:

@@ -17,10 +17,11 @@ from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
     KLL,
+    MANIFEST_STATISTICS,
     PARTITION_SKETCHES,
     THETA,
 )
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, write_manifest_statistics
+from icestats.read.rollups.manifest_statistics import write_manifest_statistics
 from icestats.stats.frequent_items import drop_sample, read_frequent_values
 from icestats.stats.joint_statistics import JointStatistics, write_joint_statistics
 from icestats.stats.kll import KllSketch

@@ -69,6 +69,7 @@ from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
     KLL,
+    MANIFEST_STATISTICS,
     PARTITION_SKETCHES,
     THETA,
     CommittedBlob,
@@ -80,7 +81,6 @@ from icestats.read.puffin.statistics_files import (
     read_joint,
     read_kll,
 )
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats.snapshot.evaluation.column_metrics import build_metrics
 from icestats.snapshot.evaluation.partition_groups import (
     SpecGroups,

@@ -187,6 +187,19 @@ def find_unsafe_write(table: Table) -> CommitError | None:
     return _find_unsafe(table.name(), table.metadata, table.metadata_location)
 
 
+def find_unsafe_deletes(table: Table) -> CommitError | None:
+    """Return why Java commits nothing to a table, for the metadata files that it would delete then; None: it may."""
+    deletes = table.metadata.properties.get("write.metadata.delete-after-commit.enabled", "").lower() == "true"
+    home = folder_of(table.metadata_location)
+    elsewhere = [e.metadata_file for e in table.metadata.metadata_log if folder_of(e.metadata_file) != home]
+    if not deletes or not elsewhere:
+        return None
+    return CommitError(
+        f"{'.'.join(table.name())} has {elsewhere[0]} in its metadata log, which is not beside its metadata.json, and "
+        "Spark would delete it (write.metadata.delete-after-commit.enabled): nothing is committed"
+    )
+
+
 def metadata_folder(metadata: IcebergMetadata) -> str:
     """Return where a table says that it keeps its metadata."""
     path = metadata.properties.get("write.metadata.path") or f"{metadata.location.rstrip('/')}/metadata"
@@ -274,7 +287,9 @@ class _Confined(Catalog):
         # A log may name any file beside the metadata.json.
         versions = [entry for entry in base.metadata_log if entry.metadata_file.endswith(_VERSIONS)]
         own = base.model_copy(update={"metadata_log": versions[:_MOST_DELETED]})
-        Catalog._delete_old_metadata(io, own, metadata)
+        # PyIceberg warns of what the table's property says where that is no boolean, with the text as it is.
+        with contextlib.suppress(ValueError):
+            Catalog._delete_old_metadata(io, own, metadata)
 
     def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
         if current_table is not None and (refusal := find_unsafe_write(current_table)) is not None:
@@ -302,6 +317,27 @@ class _ConfinedServer(_Confined):
         return table
 
 
+class _ConfinedMetastore(_Confined):
+    """Of Hive: PyIceberg takes the names of classes out of a table's entry by which Hive and Impala read it.
+
+    https://github.com/apache/iceberg/issues/2686, https://github.com/apache/iceberg/pull/1751. What is committed here
+    changes neither columns nor location, so the entry's storage descriptor stays as it is.
+    """
+
+    def _get_hive_table(self, *arguments: Any) -> Any:
+        found = super()._get_hive_table(*arguments)  # type: ignore[misc]  # of Hive's catalogs
+        found.__class__ = _keeping_descriptor(type(found))
+        return found
+
+
+def _keeping_descriptor(kind: type[Any]) -> type[Any]:
+    def keep(table: Any, name: str, value: Any) -> None:
+        if name != "sd":
+            object.__setattr__(table, name, value)
+
+    return type(kind.__name__, (kind,), {"__setattr__": keep})
+
+
 def _names_code(name: str) -> bool:
     """Whether a property says which class to import: `py-io-impl`, and of `auth` one of its parts."""
     return name.endswith("impl") or name == "auth"
@@ -309,5 +345,6 @@ def _names_code(name: str) -> bool:
 
 @functools.cache
 def _confined_class(kind: type[Catalog]) -> type[Catalog]:
-    base = _ConfinedServer if hasattr(kind, "_response_to_table") else _Confined
+    marks = {"_response_to_table": _ConfinedServer, "_get_hive_table": _ConfinedMetastore}
+    base = next((marks[mark] for mark in marks if hasattr(kind, mark)), _Confined)
     return type(kind.__name__, (base, kind), {})

@@ -31,14 +31,13 @@ from icestats.answers.text import quote_name
 from icestats.errors import (
     CallError,
     CatalogError,
-    CommitError,
     IcestatsError,
     SparkUnavailableError,
     TableNotFoundError,
     UnsupportedError,
 )
 from icestats.iceberg.catalog import Source, open_in_foreign_catalog
-from icestats.iceberg.confined_io import ConfinedFileIO, find_unsafe_write
+from icestats.iceberg.confined_io import ConfinedFileIO, find_unsafe_deletes, find_unsafe_write
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.reach import folder_of
 from icestats.iceberg.storage import local_path
@@ -350,19 +349,6 @@ def _list_loaded(session: SparkSession) -> list[str]:
         nothing = session.sparkContext._jvm.scala.Option.empty()  # type: ignore[union-attr]  # a running context has its JVM
         found = session._jsparkSession.sessionState().catalogManager().listCatalogs(nothing)
         return [str(found.apply(place)) for place in range(found.length())]
-
-
-def find_unsafe_deletes(table: Table) -> CommitError | None:
-    """Return why Java commits nothing to a table, for the metadata files that it would delete then; None: it may."""
-    deletes = table.metadata.properties.get("write.metadata.delete-after-commit.enabled", "").lower() == "true"
-    home = folder_of(table.metadata_location)
-    elsewhere = [e.metadata_file for e in table.metadata.metadata_log if folder_of(e.metadata_file) != home]
-    if not deletes or not elsewhere:
-        return None
-    return CommitError(
-        f"{'.'.join(table.name())} has {elsewhere[0]} in its metadata log, which is not beside its metadata.json, and "
-        "Spark would delete it (write.metadata.delete-after-commit.enabled): nothing is committed"
-    )
 
 
 def _check_session(session: object) -> None:

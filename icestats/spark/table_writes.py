@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from icestats.answers.text import quote_name
 from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_writable_table
+from icestats.iceberg.confined_io import find_unsafe_deletes
 from icestats.spark.jobs import explain_failure, explained_errors
 from icestats.spark.plain_sql import run_sql
 from icestats.spark.session import get_session, spark_catalog_properties
-from icestats.spark.session_catalog import find_session, find_unsafe_deletes
+from icestats.spark.session_catalog import find_session
 from icestats.spark.spark_scan import refuse_code
 
 if TYPE_CHECKING:

@@ -56,21 +56,25 @@ def write_preview_manifest_list(
     snapshot = _snapshot(table)
     try:
         folder = Path(folder).absolute()
-        exists = folder.exists()
+        taken, exists = f"{folder} exists: the copy needs a folder of its own", folder.exists()
     except (TypeError, OSError) as error:
         raise CallError(f"folder is {folder!r:.80}: expected the path of a new local folder") from error
     if exists:
-        raise CallError(f"{folder} exists: the copy needs a folder of its own")
+        raise CallError(taken)
     storage = table._source.storage
     data = build_preview_manifest_list(storage, snapshot, table.manifests())
     document = read_document(storage, table._source.metadata_location)
     manifest_list = folder / "metadata" / f"snap-{snapshot.snapshot_id}-preview.avro"
     metadata = folder / "metadata" / "v1.metadata.json"
     try:
-        manifest_list.parent.mkdir(parents=True)
+        folder.mkdir(parents=True)
+        manifest_list.parent.mkdir()
         manifest_list.write_bytes(data)
         metadata.write_bytes(build_preview_metadata(document, snapshot.snapshot_id, str(folder), str(manifest_list)))
         (folder / "metadata" / "version-hint.text").write_text("1")
+    except FileExistsError as error:
+        # Somebody else's, made while the manifests were read.
+        raise CallError(taken) from error
     except (OSError, ValueError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise CommitError(f"{folder} cannot be written: {error}") from error

@@ -15,12 +15,12 @@ from icestats.answers.text import counted, one_line, printable_lines, render_byt
 from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError, check_flags, check_names
 from icestats.iceberg.catalog import Source, load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
-from icestats.read.puffin.statistics_age import THETA
+from icestats.read.puffin.statistics_age import THETA, ZONELESS_TIMES
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch, find_rank_error
 from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, estimate_size, find_default_limit
-from icestats.stats.table_statistics import TableStatistics
+from icestats.stats.table_statistics import ColumnStatistics, TableStatistics
 from icestats.stats.theta import ThetaSketch
 from icestats.table.metadata_statistics import MetadataStatistics, PartitionFile
 
@@ -107,8 +107,8 @@ class Statistics:
         """The statistics by column, as bytes and numbers."""
         self.of_metadata = of_metadata or MetadataStatistics()
         """Those of manifests and partitions."""
-        self.unlisted: tuple[str, ...] = ()
-        """Refreshed columns whose NDV metadata.json did not list: `commit` leaves them out, unless told."""
+        self.unlisted: tuple[str, ...] | None = None
+        """After a refresh: columns whose NDV `commit` does not list, as metadata.json did not, unless it is told."""
 
     def to_arrow(self) -> pa.Table:
         """Return the statistics.
@@ -279,7 +279,7 @@ class Statistics:
 
         # Names are those of the schema that was read with, which the table's current one need not have.
         own = self.found.columns
-        if list_ndv is None and self.unlisted:
+        if list_ndv is None and self.unlisted is not None:
             list_ndv = [name for name in own if name not in self.unlisted]
         listed = None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv]
         snapshot_id = self.found.snapshot_id
@@ -421,9 +421,29 @@ def fit_partitions(
 
 
 def find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:
-    """Return the refreshed columns whose NDV metadata.json did not list."""
-    listed = {(b.blob.field_ids, b.blob.snapshot_id) for b in blobs if b.listed and b.blob.type == THETA}
-    return [name for name, base_id in added_to.items() if ((found.columns[name].field_id,), base_id) not in listed]
+    """Return the refreshed columns whose NDV metadata.json did not list; of new ones those that it does not by default.
+
+    Parameters
+    ----------
+    found : TableStatistics
+        The refreshed columns.
+    added_to : mapping of str to int
+        Those whose committed statistics were added to: the snapshot of these.
+    blobs : sequence of CommittedBlob
+        What was committed.
+    """
+    sketches = [b for b in blobs if b.blob.type == THETA and b.commits_behind is not None]
+    listed = {(b.blob.field_ids, b.blob.snapshot_id) for b in sketches if b.listed}
+    nearest: dict[tuple[int, ...], int] = {}
+    for one in sorted(sketches, key=lambda b: b.commits_behind or 0):
+        nearest.setdefault(one.blob.field_ids, one.blob.snapshot_id)
+
+    def is_listed(name: str, column: ColumnStatistics) -> bool:
+        field_ids = (column.field_id,)
+        base_id = added_to.get(name, nearest.get(field_ids))
+        return column.type not in ZONELESS_TIMES if base_id is None else (field_ids, base_id) in listed
+
+    return [name for name, column in found.columns.items() if not is_listed(name, column)]
 
 
 def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | None:

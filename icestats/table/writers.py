@@ -34,13 +34,13 @@ class Written:
     """What a write has done."""
 
     table: Table
-    """The table as it is now."""
+    """The table as it is now, or as it was before where it could not be read then."""
     snapshot_id: int | None
     """The snapshot that the write has made; None where it changed nothing."""
     statistics: CommitReport | None
     """What has been registered; None where that failed, or where there was nothing to register."""
     message: str
-    """Why the statistics were not registered, and how to catch up; empty where they were."""
+    """Why the statistics were not registered, and how to catch up, or why `table` is older; else empty."""
 
 
 def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, str] | None = None) -> Written:
@@ -58,8 +58,8 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
     Returns
     -------
     Written
-        Where only the statistics failed, the rows are there, and `message` says how to catch up; it is logged too, as
-        a warning of the logger `icestats`.
+        Where only what comes after the rows failed, they are there, and `message` says how to catch up; it is logged
+        too, as a warning of the logger `icestats`.
 
     Raises
     ------
@@ -137,6 +137,8 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
 
 def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
+    from icestats.commit.table_state import find_refusal
+
     _refuse_pin(table)
     target = load_writable_table(table._source)
     before, version = target.metadata.current_snapshot_id, target.metadata.format_version
@@ -145,6 +147,8 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
             f"{table.name} has format version {version}: PyIceberg 0.12 writes rows of versions 1 and 2 only, "
             "append_dataframe writes them by Spark"
         )
+    if (refusal := find_refusal(target)) is not None:
+        raise refusal
     try:
         change(target)
     except IcestatsError:
@@ -152,7 +156,7 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, target.catalog.properties)
         raise CommitError(_explain_failure(table, before, said)) from cause
-    return _register(table.refresh(), before)
+    return _register(table, before, target.metadata.current_snapshot_id)
 
 
 def _refuse_pin(table: Table) -> None:
@@ -180,20 +184,28 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
 
     _refuse_pin(table)
     write_dataframe(frame, table._source, mode)
-    return _register(table.refresh(), table.metadata.current_snapshot_id)
-
-
-def _register(table: Table, before: int | None) -> Written:
-    snapshot_id = table.metadata.current_snapshot_id
-    if snapshot_id is None or snapshot_id == before:
-        return Written(table, None, None, "")
     try:
-        report = table.compute(manifests=True).commit()
+        fresh = table.refresh()
     except IcestatsError as error:
-        message = (
-            f"the rows are in snapshot {snapshot_id} of {table.name}, its manifests' statistics are not: {error}; "
-            "catch up by table.compute(manifests=True).commit(), or `icestats compute --manifests --commit`"
-        )
+        raise CommitError(f"the rows are written to {table.name}, which cannot be read now: {error}") from error
+    return _register(fresh, table.metadata.current_snapshot_id, fresh.metadata.current_snapshot_id)
+
+
+def _register(table: Table, before: int | None, snapshot_id: int | None) -> Written:
+    if snapshot_id is None or snapshot_id == before:
+        return Written(table.refresh(), None, None, "")
+    report, lacks = None, "its manifests' statistics are not"
+    try:
+        table = table.refresh()
+        report = table.compute(manifests=True).commit()
+        lacks = "and its manifests' statistics too, but `table` is as it was before these"
+        table = table.refresh()
+    except IcestatsError as error:
+        message = f"the rows are in snapshot {snapshot_id} of {table.name}, {lacks}: {error}"
+        if report is None:
+            message += (
+                "; catch up by table.compute(manifests=True).commit(), or `icestats compute --manifests --commit`"
+            )
         _LOG.warning(printable(message))
-        return Written(table, snapshot_id, None, message)
-    return Written(table.refresh(), snapshot_id, report, "")
+        return Written(table, snapshot_id, report, message)
+    return Written(table, snapshot_id, report, "")

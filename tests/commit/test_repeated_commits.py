@@ -32,12 +32,16 @@ def list_metadata(table: icestats.Table) -> list[Path]:
     return sorted(Path(local_path(table._source.metadata_location)).parent.iterdir())
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])
 @pytest.mark.parametrize(
     "options", [{"partitions": True}, {"manifests": True}, {"partitions": True, "manifests": True}], ids=str
 )
 def test_the_same_statistics_of_metadata_are_not_committed_again(
-    load: Callable[[], icestats.Table], options: dict[str, bool]
+    load: Callable[[], icestats.Table], catalog: SqlCatalog, options: dict[str, bool], file_format: str
 ) -> None:
+    catalog.load_table("db.days").transaction().set_properties(
+        {"write.format.default": file_format}
+    ).commit_transaction()
     assert load().compute(**options).commit().committed
     files = list_metadata(load())
     for dry_run in (True, False):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 
 from icestats.commit.partition_statistics_commit import prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
@@ -139,6 +140,22 @@ def test_through_a_rest_catalog_too_a_type_that_pyiceberg_does_not_know_stays_li
     assert listed(table) == [(THETA, (1,), "2"), (presto.type, (2,), None)]
     remove(rest_table.refresh())
     assert listed(table) == []
+
+
+def test_a_server_that_says_that_it_takes_no_commits_is_asked_for_none(table, tmp_path):
+    """Nothing of a long scan is lost, and no file is left in case the commit still arrives."""
+    backend, reads = (
+        open_catalog(tmp_path, "?check_same_thread=false"),
+        "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    )
+    with backend, serve(backend, endpoints=[reads]) as uri, RestCatalog("r", uri=uri) as rest:
+        plan = prepare_commit(rest.load_table("db.t"), [theta(table, 1)])
+        assert plan.warnings[0].startswith(
+            "cannot be committed: db.t takes no commit of PyIceberg: Server does not support"
+        )
+        with pytest.raises(CommitError, match="takes no commit of PyIceberg"):
+            commit_statistics(plan)
+    assert statistics_files(table) == []
 
 
 def test_through_a_rest_catalog_both_files_are_committed_together_and_once(table, rest_table):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.dynamodb import DynamoDbCatalog
 from pyiceberg.table import StaticTable
 from pyiceberg.table.puffin import PuffinFile
 
@@ -276,6 +277,12 @@ def register_presto(table, *field_ids, kind=PRESTO):
 def ids_of(table):
     snapshot = table.current_snapshot()
     return snapshot.snapshot_id, snapshot.sequence_number
+
+
+def test_a_catalog_that_pyiceberg_only_reads_is_refused_before_anything_is_written(table):
+    table.catalog = DynamoDbCatalog.__new__(DynamoDbCatalog)
+    (warning,) = prepare_commit(table, [theta(table, 1)]).warnings
+    assert warning == "cannot be committed: db.t takes no commit of PyIceberg: it only reads tables of such a catalog"
 
 
 def test_a_type_that_pyiceberg_does_not_know_stays_listed(table):

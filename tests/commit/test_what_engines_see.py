@@ -29,8 +29,7 @@ import icestats
 from icestats.commit.puffin_writer import MAX_LISTED_BLOB_SIZE_BYTES, NewBlob
 from icestats.iceberg.storage import Storage
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
-from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
+from icestats.read.puffin.statistics_files import MANIFEST_STATISTICS, PARTITION_SKETCHES
 from icestats.scan.scan_job import Sizes
 from icestats.table.metadata_statistics import MetadataStatistics
 from icestats.table.statistics import Statistics

@@ -12,8 +12,7 @@ import icestats
 from icestats.iceberg.storage import Storage
 from icestats.iceberg.types import decode_value
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, PARTITION_SKETCHES, THETA
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
+from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, MANIFEST_STATISTICS, PARTITION_SKETCHES, THETA
 from icestats.stats.theta import ThetaSketch
 from tests.interop.engine_server import TRINO
 

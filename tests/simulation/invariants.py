@@ -14,8 +14,8 @@ import icestats
 from icestats.errors import CommitError, IcestatsError
 from icestats.iceberg.types import decode_value, encode_value
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, FREQUENT_ITEMS, KLL, THETA
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, ManifestStatistics
+from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, FREQUENT_ITEMS, KLL, MANIFEST_STATISTICS, THETA
+from icestats.read.rollups.manifest_statistics import ManifestStatistics
 from icestats.stats.frequent_items import FrequentValues, read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import read_column_statistics

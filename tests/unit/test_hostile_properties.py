@@ -19,8 +19,10 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 import icestats
 from icestats import writers
 from icestats.cli.command_line import cli
+from icestats.commit.table_state import find_refusal
 from icestats.iceberg.catalog import load_iceberg_table, open_source
 from icestats.iceberg.confined_io import ConfinedFileIO
+from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.reach import check_reach
 from icestats.iceberg.storage import local_path
 from icestats.spark.session import spark_catalog_properties
@@ -275,6 +277,42 @@ def test_a_table_whose_commits_wait_for_no_number_is_refused_before_anything_is_
     assert set(folder.iterdir()) == before
 
 
+UNKNOWN = {"source-id": 1, "transform": "zorder[3]", "direction": "asc", "null-order": "nulls-first"}
+GONE = UNKNOWN | {"source-id": 99, "transform": "identity"}
+SPEC = {"spec-id": 7, "fields": [{"source-id": 1, "field-id": 1700, "name": "z", "transform": "zorder[3]"}]}
+
+
+@pytest.mark.parametrize(
+    ("properties", "change", "said"),
+    [
+        ({"write.metadata.previous-versions-max": "many"}, lambda _: {}, "many"),
+        ({"write.object-storage.enabled": "maybe"}, lambda _: {}, "maybe"),
+        ({}, lambda old: {"partition-specs": [*old["partition-specs"], SPEC]}, "zorder.*would not keep"),
+        ({}, lambda old: {"sort-orders": [*old["sort-orders"], {"order-id": 7, "fields": [UNKNOWN]}]}, "not keep"),
+        ({}, lambda _: {"sort-orders": [{"order-id": 7, "fields": [GONE]}], "default-sort-order-id": 7}, "column"),
+    ],
+)
+def test_what_pyiceberg_cannot_write_again_is_refused_before_anything_is_written(
+    properties, change, said, small_table, rewrite, load
+):
+    """It fails over some while it commits, and writes transforms that it does not know as "unknown"."""
+    old = json.loads(local_path(small_table.metadata_location).read_text())
+    folder = rewrite(properties, **change(old)).parent
+    before = set(folder.rglob("*"))
+    statistics = load().compute(manifests=True)
+    assert "cannot be committed" in str(statistics.commit(dry_run=True))
+    for call in (lambda: load().check_commit(), statistics.commit, lambda: writers.delete(load(), "id = 1")):
+        with pytest.raises(icestats.CommitError, match=f"takes no commit of PyIceberg: .*{said}"):
+            call()
+    assert set(folder.rglob("*")) == before
+
+
+def test_a_property_that_is_no_boolean_is_not_shown_by_a_warning_of_pyiceberg(rewrite, load, recwarn):
+    rewrite({"write.metadata.delete-after-commit.enabled": "\x1b]0;name\x07"})
+    assert load().compute(manifests=True).commit().committed
+    assert not [one for one in recwarn if "delete-after-commit" in str(one.message)]
+
+
 def test_a_table_that_names_code_between_loading_and_committing_is_not_written(rewrite, load):
     statistics = load().compute(manifests=True)
     rewrite({"write.py-location-provider.impl": f"{__name__}.Mark"})
@@ -422,6 +460,15 @@ def test_spark_commits_nothing_where_it_would_write_or_delete_elsewhere(what, re
         rewrite({"write.metadata.delete-after-commit.enabled": "true"}, **{"metadata-log": log})
     with pytest.raises(icestats.CommitError, match=r"treasure\.metadata\.json.*nothing is committed"):
         load().rewrite_manifests(dry_run=False)
+
+
+def test_where_spark_would_delete_elsewhere_a_commit_is_refused_before_the_scan(rewrite, load, tmp_path):
+    log = [{"metadata-file": str(tmp_path / "treasure.metadata.json"), "timestamp-ms": 1}]
+    rewrite({"write.metadata.delete-after-commit.enabled": "true"}, **{"metadata-log": log})
+    table = load_iceberg_table(load()._source)
+    assert find_refusal(table) is None
+    table.catalog = ForeignCatalog("session")
+    assert "Spark would delete it" in str(find_refusal(table))
 
 
 HERE, S3 = "/data/t/metadata/v1.metadata.json", "s3://bucket/t/metadata/v1.metadata.json"

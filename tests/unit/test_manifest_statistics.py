@@ -18,8 +18,8 @@ from icestats.iceberg.storage import local_path
 from icestats.read.manifests.manifest_pool import ManifestToRead
 from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_rollups
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
+from icestats.read.puffin.statistics_files import MANIFEST_STATISTICS
 from icestats.read.rollups.committed_rollups import CommittedRollups
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from tests.added_rows import more_rows
 
 pytestmark = pytest.mark.usefixtures("no_cache")

@@ -62,6 +62,19 @@ def test_an_existing_folder_is_not_written_into(small_table, load, tmp_path):
         preview.write_preview_manifest_list(load(), tmp_path, i_know_this_breaks_pyiceberg=True)
 
 
+def test_a_folder_that_somebody_makes_while_the_table_is_read_stays_theirs(small_table, load, tmp_path, monkeypatch):
+    read = preview.read_document
+
+    def read_late(*arguments):
+        (tmp_path / "copy/metadata").mkdir(parents=True)
+        return read(*arguments)
+
+    monkeypatch.setattr(preview, "read_document", read_late)
+    with pytest.raises(CallError, match="exists"):
+        preview.write_preview_manifest_list(load(), tmp_path / "copy", i_know_this_breaks_pyiceberg=True)
+    assert (tmp_path / "copy/metadata").exists()
+
+
 def test_a_copy_that_cannot_be_written_leaves_no_folder(small_table, load, tmp_path):
     table = load().read()
     with files_of_at_most(100), pytest.raises(CommitError, match=r"cannot be written: .*File too large"):

@@ -17,7 +17,7 @@ from icestats.read.puffin.statistics_files import read_committed_blobs
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import SMALL_SCAN_BYTES, is_small, prepare_scan, scan_here
 from icestats.stats.theta import ThetaSketch
-from icestats.table.statistics import Statistics
+from icestats.table.statistics import Statistics, find_unlisted
 from tests.committed_statistics import THETA, blob, commit
 
 REFRESH = """
@@ -91,6 +91,25 @@ def test_columns_that_were_left_unlisted_stay_so_unless_told(appended, catalog_p
     for listed, options in ((["name"], {}), (["id", "name"], {"list_ndv": ["id", "name"]})):
         blobs = again.commit(dry_run=True, **options).files[0]["blobs"]
         assert [blob["columns"][0] for blob in blobs if blob["listed"]] == listed
+
+
+@pytest.mark.parametrize(("asked", "listed"), [(None, ["id", "name"]), (["at"], ["at"])])
+def test_a_refresh_lists_what_was_listed_whatever_is_read_for_it(asked, listed, catalog, catalog_properties):
+    """Spark fails on a timestamp's NDV, and estimates 0 rows by a number's: who has left it out means so."""
+    data = rows(0, 10).append_column("at", pa.array(range(10), pa.timestamp("us")))
+    table = catalog.create_table("db.t", data.schema)
+    table.append(data)
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
+    assert set(find_unlisted(found, {}, ())) == {"at"}, "nothing is committed yet"
+    Statistics(opened._source, found).commit(list_ndv=asked)
+    table.append(data)
+    refreshed = icestats.load("db.t", catalog=catalog_properties).refresh_statistics()
+    blobs = refreshed.commit().files[0]["blobs"]
+    assert [blob["columns"][0] for blob in blobs if blob["listed"]] == listed
+    fresh = icestats.load("db.t", catalog=catalog_properties)
+    scanned_in_full: dict[str, int] = {}
+    assert set(find_unlisted(found, scanned_in_full, fresh._reader.blobs)) == {"id", "name", "at"} - set(listed)
 
 
 def test_a_refresh_of_what_is_up_to_date_writes_nothing(appended, catalog_properties):

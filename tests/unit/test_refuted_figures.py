@@ -16,7 +16,8 @@ import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import encode_value
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS, write_manifest_statistics
+from icestats.read.puffin.statistics_files import MANIFEST_STATISTICS
+from icestats.read.rollups.manifest_statistics import write_manifest_statistics
 from icestats.scan.scan_plan import scan_here
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.table_statistics import ColumnStatistics, TableStatistics

@@ -11,7 +11,7 @@ import pytest
 import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.errors import CallError, CommitError, UnsupportedError
+from icestats.errors import CallError, CatalogError, CommitError, UnsupportedError
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_age import THETA
 from icestats.stats.hashing import hash_values
@@ -74,6 +74,23 @@ def test_where_the_statistics_fail_the_rows_are_there_and_the_message_says_how_t
     assert load().snapshot.summary["total-records"] == "201"
 
 
+@pytest.mark.parametrize("reads", [0, 1])
+def test_where_the_catalog_fails_after_the_rows_they_are_said_to_be_there(small_table, load, reads, monkeypatch):
+    refresh, done = icestats.Table.refresh, []
+
+    def fail_late(table):
+        if len(done) == reads:
+            raise CatalogError("it does not answer")
+        done.append(table)
+        return refresh(table)
+
+    monkeypatch.setattr(icestats.Table, "refresh", fail_late)
+    written = writers.append(load(), rows([700]))
+    assert load().metadata.current_snapshot_id == written.snapshot_id
+    assert f"the rows are in snapshot {written.snapshot_id}" in written.message
+    assert (written.statistics is not None, "catch up" in written.message) == (reads == 1, reads == 0)
+
+
 def test_rows_that_do_not_fit_are_not_written(small_table, load):
     before = load().snapshot.snapshot_id
     with pytest.raises(CommitError, match="took no rows"):
@@ -85,6 +102,24 @@ def test_rows_that_do_not_fit_are_not_written(small_table, load):
 def test_a_delete_of_nothing_registers_nothing(small_table, load):
     written = writers.delete(load(), "id > 100000")
     assert (written.snapshot_id, written.statistics, written.message) == (None, None, "")
+
+
+@pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+@pytest.mark.parametrize("write", [lambda t: writers.append(t, rows([700])), lambda t: writers.delete(t, "id < 0")])
+def test_a_snapshot_that_others_make_right_after_is_not_the_writes(small_table, load, write, monkeypatch):
+    refresh = icestats.Table.refresh
+
+    def refresh_late(table):
+        monkeypatch.undo()
+        small_table.refresh().append(rows([900]))
+        return refresh(table)
+
+    table, before = load(), small_table.metadata.current_snapshot_id
+    monkeypatch.setattr(icestats.Table, "refresh", refresh_late)
+    written = write(table)
+    theirs = load().snapshot
+    own = theirs.parent_snapshot_id
+    assert written.snapshot_id == (None if own == before else own)
 
 
 def commit_ndv(table) -> int:

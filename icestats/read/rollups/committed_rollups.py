@@ -18,12 +18,8 @@ from icestats.iceberg.storage import FileReader
 from icestats.read.manifests.manifest_pool import ManifestToRead
 from icestats.read.manifests.manifests import RollUps, manifests_to_read
 from icestats.read.puffin.puffin import read_blob
-from icestats.read.puffin.statistics_files import CommittedBlob
-from icestats.read.rollups.manifest_statistics import (
-    MANIFEST_STATISTICS,
-    MOST_ROWS_A_MANIFEST,
-    ManifestStatistics,
-)
+from icestats.read.puffin.statistics_files import MANIFEST_STATISTICS, CommittedBlob
+from icestats.read.rollups.manifest_statistics import MOST_ROWS_A_MANIFEST, ManifestStatistics
 from icestats.read.rollups.rollup_merge import merge_groups_cells, merge_manifests, take_columns
 
 _LEAST_SHARE_KNOWN = 0.5

@@ -32,7 +32,6 @@ from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Field
 from icestats.read.manifests.manifests import RollUps
 from icestats.read.parquet.parquet_footer import MAX_FOOTER_SIZE_BYTES
-from icestats.read.puffin.statistics_files import MANIFEST_STATISTICS as MANIFEST_STATISTICS
 from icestats.read.rollups.content_stats import (
     CONTENT_STATS,
     content_stats_id,

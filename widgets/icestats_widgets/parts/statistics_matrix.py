@@ -18,10 +18,10 @@ from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
     KLL,
+    MANIFEST_STATISTICS,
     PARTITION_SKETCHES,
     THETA,
 )
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats_widgets.reading.compute_request import find_blob_ages, find_partition_file_age
 
 OWN = "icestats"

@@ -16,10 +16,10 @@ from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
     FREQUENT_ITEMS,
     KLL,
+    MANIFEST_STATISTICS,
     PARTITION_SKETCHES,
     THETA,
 )
-from icestats.read.rollups.manifest_statistics import MANIFEST_STATISTICS
 from icestats.stats.frequent_items import CAPACITY, MOST_PAYLOAD_BYTES, estimate_stored_size
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.kll_layout import MAX_K

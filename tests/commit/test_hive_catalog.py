@@ -1,0 +1,104 @@
+"""What a commit leaves of a table's entry in a Hive metastore: all by which Hive and Impala read it."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, suppress
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+
+import pytest
+from hive_metastore.ThriftHiveMetastore import Processor
+from pyiceberg.catalog import hive
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.transport.TTransport import TFileObjectTransport
+
+import icestats
+from icestats.errors import CommitError
+from icestats.table import writers
+from tests.committed_statistics import ROWS
+
+NAMES = {
+    "inputFormat": "org.apache.iceberg.mr.hive.HiveIcebergInputFormat",
+    "outputFormat": "org.apache.iceberg.mr.hive.HiveIcebergOutputFormat",
+}
+SERDE = "org.apache.iceberg.mr.hive.HiveIcebergSerDe"
+HANDLER = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
+
+
+class Metastore:
+    """As much of a Hive metastore as a commit to one table takes."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def lock(self, _):
+        return hive.LockResponse(lockid=1, state=hive.LockState.ACQUIRED)
+
+    def unlock(self, _):
+        return
+
+    def get_table(self, dbname, tbl_name):
+        return self.table
+
+    def alter_table_with_environment_context(self, dbname, tbl_name, new_tbl, environment_context):
+        self.table = new_tbl
+
+
+@contextmanager
+def serve(metastore):
+    """Serve a metastore's Thrift for the time of a block; gives its address."""
+    processor = Processor(metastore)
+
+    class Handler(StreamRequestHandler):
+        def handle(self):
+            asked, answered = (TBinaryProtocol(TFileObjectTransport(file)) for file in (self.rfile, self.wfile))
+            with suppress(EOFError, ConnectionError):
+                while True:
+                    processor.process(asked, answered)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"thrift://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def metastore(table):
+    """The table `db.t`, as Hive makes one: `stored by iceberg`."""
+    columns = [hive.FieldSchema("a", "bigint", "theirs")]
+    descriptor = hive.StorageDescriptor(
+        columns, table.location(), serdeInfo=hive.SerDeInfo(serializationLib=SERDE), **NAMES
+    )
+    parameters = {"table_type": "ICEBERG", "metadata_location": table.metadata_location, "storage_handler": HANDLER}
+    found = hive.HiveTable(tableName="t", dbName="db", sd=descriptor, parameters=parameters, tableType="EXTERNAL_TABLE")
+    return Metastore(found)
+
+
+@pytest.mark.parametrize("change", ["statistics", "rows"])
+def test_hive_and_impala_read_the_table_as_before(change, metastore):
+    with serve(metastore) as uri:
+        before = metastore.table
+        table = icestats.load("db.t", catalog={"type": "hive", "uri": uri})
+        if change == "statistics":
+            assert table.compute(manifests=True).commit().committed
+        else:
+            assert not writers.append(table, ROWS).message
+        after = metastore.table
+    assert after.parameters["metadata_location"] != before.parameters["metadata_location"]
+    assert after.parameters["storage_handler"] == HANDLER
+    assert after.sd == before.sd
+
+
+def test_a_table_whose_writers_take_no_locks_is_refused(table, metastore):
+    """A commit that comes in while PyIceberg holds its lock would be lost."""
+    table.transaction().set_properties({"engine.hive.lock-enabled": "false"}).commit_transaction()
+    metastore.table.parameters["metadata_location"] = table.metadata_location
+    with serve(metastore) as uri:
+        statistics = icestats.load("db.t", catalog={"type": "hive", "uri": uri}).compute(manifests=True)
+        with pytest.raises(CommitError, match=r"all the same \(engine\.hive\.lock-enabled is false"):
+            statistics.commit()
+    assert metastore.table.parameters["metadata_location"] == table.metadata_location
