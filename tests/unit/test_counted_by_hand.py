@@ -151,7 +151,6 @@ def test_a_part_of_a_float_column_is_cut_at_its_own_values(catalog, load):
     for upper in (0.1, "0.1"):
         found = loaded.histogram("f", upper=upper)
         assert (sum(found.counts), found.above) == (10, 5)
-    assert loaded.histogram("f", upper=1e300).counts[-1] == 5
 
 
 def test_bounds_by_what_committed_statistics_said_first_say_so_for_good(catalog, load):
