@@ -279,19 +279,18 @@ def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Tabl
 
     Of many files some are taken together: ten filters of a hundred rows cost what they cost of a thousand.
     """
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan
     from pyiceberg.utils.concurrent import ExecutorFactory
+
+    from icestats.scan.arrow_files import read_batches
 
     if reason := find_unreadable(tasks):
         raise UnsupportedError(
             f"the table's rows cannot be counted without Spark: {reason}; count a join of it in Spark SQL"
         )
-    reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), AlwaysTrue(), scan.case_sensitive)
     deletes = read_position_deletes(scan.io, tasks)
 
     def read(some: Sequence[FileScanTask]) -> list[_Digest]:
-        batches = reader._record_batches_from_scan_tasks_and_deletes(some, deletes)
+        batches = read_batches(scan.table_metadata, scan.io, scan.projection(), some, deletes)
         return [digest(_with_plain_uuids(table)) for table in gather(batches)]
 
     together = min(len(tasks) // _PARTS, _MOST_FILES_TOGETHER) or 1

@@ -275,15 +275,12 @@ def _update(job: ScanJob, accumulators: Accumulators, batches: Iterable[pa.Recor
 
 def read_live_rows(reading: FileReading, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of files, as PyIceberg reads them; texts that repeat as dictionaries."""
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan
+    from icestats.scan.arrow_files import read_batches
 
-    # ArrowScan.to_record_batches holds whole files in memory; its inner generator streams them.
     repeated = _find_repeated(reading, tasks)
-    scan = ArrowScan(reading.metadata, reading.io, reading.schema, AlwaysTrue(), dictionary_columns=repeated)
     deletes = read_position_deletes(reading.io, tasks)
     with _without_note_of_dictionaries():
-        yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
+        yield from read_batches(reading.metadata, reading.io, reading.schema, tasks, deletes, repeated)
 
 
 def _find_repeated(reading: FileReading, tasks: Sequence[FileScanTask]) -> tuple[str, ...]:

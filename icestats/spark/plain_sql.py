@@ -14,31 +14,36 @@ from icestats.spark.jvm import interrupts_first, unless_ended
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SUBSTITUTION = "spark.sql.variable.substitute"
+_SETTINGS = {
+    "${": "spark.sql.variable.substitute",
+    "\\": "spark.sql.parser.escapedStringLiterals",
+    "`": "spark.sql.parser.quotedRegexColumnNames",
+}
+"""By what a statement has: the settings with which Spark would take it for something else."""
 _lock = threading.Lock()
 
 
 def run_sql(spark: SparkSession, statement: str) -> DataFrame:
-    """Run a statement in which Spark fills in no variables.
+    """Run a statement in which Spark fills in no variables, and names and texts are what they are.
 
-    By default it does, before it parses: a column that is called `${env:NAME}` would be looked for under what the
-    environment, or a setting of the session, has there, and an error would tell it.
+    By default it fills them in, before it parses: a column that is called `${env:NAME}` would be looked for under what
+    the environment, or a setting of the session, has there, and an error would tell it.
 
     Raises
     ------
     UnsupportedError
-        The session is one of Spark Connect, which parses late, and its server fills in variables.
+        The session is one of Spark Connect, which parses late, and has a setting by which it would read otherwise.
     """
-    if "${" not in statement:
+    changed = [name for mark, name in _SETTINGS.items() if mark in statement and spark.conf.get(name) != "false"]
+    if not changed:
         return spark.sql(statement)
-    with _lock:
-        if is_connect(spark) and spark.conf.get(_SUBSTITUTION, "true") != "false":
-            raise UnsupportedError(
-                f"a name or a text in the table or the filter has '${{', where Spark would fill in a variable: set "
-                f"{_SUBSTITUTION} to false in the session"
-            )
-        with changed_settings(spark, {} if is_connect(spark) else {_SUBSTITUTION: "false"}):
-            return spark.sql(statement)
+    if is_connect(spark):
+        raise UnsupportedError(
+            f"a name or a text in the table or the filter would be read otherwise: set {' and '.join(changed)} to "
+            "false in the session"
+        )
+    with _lock, changed_settings(spark, dict.fromkeys(changed, "false")):
+        return spark.sql(statement)
 
 
 @contextmanager

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from icestats.answers.text import quote_text
+from icestats.answers.text import quote_name, quote_text
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 
 BARRIER = "icestats_barrier"
@@ -64,5 +65,7 @@ def find_version(metadata: TableMetadata, snapshot: Snapshot, schema: Schema) ->
     if snapshot.schema_id in (None, schema.schema_id) or not branches:
         return Version(snapshot.snapshot_id, f"version as of {snapshot.snapshot_id}", True, takes_filters)
     branch = min(branches, key=lambda name: (name != "main", name))
-    clause = f"version as of {quote_text(branch)}"
+    # A name that is a number, `version as of` takes for a snapshot's id.
+    is_number = re.fullmatch(r"[+-]?\d+", branch) is not None
+    clause = f".{quote_name(f'branch_{branch}')}" if is_number else f"version as of {quote_text(branch)}"
     return Version(snapshot.snapshot_id, clause, False, takes_filters or branch == "main")

@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import EqualTo, StartsWith
 
 import icestats
 from icestats.iceberg.filters.value_sets import build_tree
 from icestats.iceberg.storage import local_path
 from icestats.snapshot.filter_sql import build_sql
 from icestats.spark.optimizer import count_with_spark
+from icestats.spark.plain_sql import changed_settings
 
 pytestmark = pytest.mark.spark
 
@@ -72,3 +74,18 @@ def test_spark_fills_in_no_variables_in_names_and_texts_of_a_table(catalog, spar
     before = spark.conf.get("spark.sql.variable.substitute", None)
     assert count_with_spark(spark, table._source, table.snapshot, table.schema, conditions) == [2, 2]
     assert spark.conf.get("spark.sql.variable.substitute", None) == before
+
+
+def test_settings_of_the_session_change_no_text_of_a_table(catalog, spark):
+    """A legacy setting of Spark's keeps the backslashes that its own escapes begin with."""
+    texts = ["it's", "a\\b", "a%"]
+    rows = pa.table({"s": texts})
+    catalog.create_table("db.escapes", rows.schema).append(rows)
+    table = icestats.load(catalog.load_table("db.escapes").metadata_location)
+    filters = [EqualTo("s", text) for text in texts] + [StartsWith("s", "a\\"), StartsWith("s", "a%")]
+    found = [table.bind(one).condition for one in filters]
+    conditions = [build_sql(build_tree(one), table.schema, "spark", exact=True) for one in found]
+    names = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
+    with changed_settings(spark, dict.fromkeys(names, "true")):
+        assert count_with_spark(spark, table._source, table.snapshot, table.schema, conditions) == [1, 1, 1, 1, 1]
+        assert spark.conf.get(names[0]) == "true"

@@ -118,6 +118,19 @@ def test_a_branch_is_counted_and_explained_by_spark_with_the_current_schema(spar
     spark.sql(f"alter table {name} rename column caption to title")
 
 
+def test_a_branch_whose_name_is_another_snapshots_id_is_that_branch(spark, with_equality_deletes):
+    """`version as of '123'` is snapshot 123 to Spark, though a branch is called so."""
+    name, ids = with_equality_deletes
+    branched = ids["it's"]
+    spark.sql(f"alter table {name} create branch `{ids['tagged']}` as of version {branched}")
+    table = icestats.load(name, ref=str(ids["tagged"]))
+    assert table.estimate("id < 100", actual=True, spark=spark).actual == 4
+    asked = table.estimate("id < 100", engines=["spark"], spark=spark)
+    assert asked["spark-cbo-off"].rows == 5, asked["spark-cbo-off"].reason
+    assert list(table.compute(spark=spark).found.columns)[:3] == ["id", "title", "added"]
+    spark.sql(f"alter table {name} drop branch `{ids['tagged']}`")
+
+
 def test_sketches_of_a_branch_are_committed_and_chosen_by_its_columns(spark, partitioned):
     """A histogram of a part of a branch, by the renamed column of its partitions."""
     name, _ = partitioned

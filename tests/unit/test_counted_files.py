@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable
 
@@ -22,6 +23,7 @@ from pyiceberg.types import DoubleType, NestedField
 
 import icestats
 from icestats.iceberg.storage import local_path
+from icestats.iceberg.types import decode_value
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.snapshot.filter_sql import build_sql
@@ -61,6 +63,40 @@ def test_a_data_file_whose_type_does_not_fit_is_refused_in_one_line(
     with pytest.raises(icestats.UnsupportedError, match="cannot be counted by PyIceberg: Cannot promote") as caught:
         table.estimate_join(table, "id", actual=True)
     assert "\n" not in str(caught.value)
+
+
+def test_timestamps_of_hive_and_impala_are_read_far_beyond_those_of_nanoseconds(catalog: SqlCatalog) -> None:
+    """Arrow makes a day of 1816 of 9999-12-31, where it is stored in the 96 bits that Hive and Impala have for it."""
+    days = [dt.datetime(1, 1, 1), dt.datetime(2026, 9, 10, 12, 30, 0, 123_456), dt.datetime(9999, 12, 31), None]
+    rows = pa.table({"at": pa.array(days, pa.timestamp("us"))})
+    made = catalog.create_table("db.visits", rows.schema)
+    made.append(rows)
+    (file,) = list_data_files(made)
+    path = local_path(file.file_path)
+    pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
+    table = icestats.load(made.metadata_location)
+    assert table.estimate("at > '2500-01-01T00:00:00'", actual=True).actual == 1
+    assert table.estimate_join(table, "at", row_filter="at < '1500-01-01T00:00:00'", actual=True).actual == 1
+    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12)).columns["at"]
+    ends = [decode_value("timestamp", end) for end in (found.min_value, found.max_value)]
+    assert ends == [days[0], days[2]]
+
+
+def test_a_column_of_a_type_that_pyiceberg_does_not_know_is_said_in_one_line(catalog: SqlCatalog) -> None:
+    """Some writers store times in milliseconds, whatever column is asked for."""
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "at": pa.array([1, 2, 3], pa.time64("us"))})
+    made = catalog.create_table("db.times", rows.schema)
+    made.append(rows)
+    (file,) = list_data_files(made)
+    path = local_path(file.file_path)
+    stored = pq.read_table(path)
+    times = stored.schema.field("at").with_type(pa.time32("ms"))
+    pq.write_table(stored.set_column(1, times, pa.array([1, 2, 3], pa.time32("ms"))), path)
+    table = icestats.load(made.metadata_location)
+    with pytest.raises(icestats.UnsupportedError, match="by PyIceberg: Column 'at' has an unsupported type"):
+        table.estimate_join(table, "id", actual=True)
+    with pytest.raises(icestats.IcestatsError, match="cannot be read: Column 'at' has an unsupported type"):
+        scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
 
 
 def test_rows_of_orc_files_are_left_to_spark(small_table: IcebergTable, load: Callable[..., icestats.Table]) -> None:

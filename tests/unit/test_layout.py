@@ -17,6 +17,7 @@ from icestats.answers.text import render_bytes
 from icestats.iceberg.storage import local_path
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
 from icestats.snapshot.layout.clustering import build_depth
+from icestats.snapshot.layout.maintenance import Maintenance
 from icestats.snapshot.planned_files import PlannedFiles
 from tests.written_deletes import list_data_files
 
@@ -194,3 +195,42 @@ def test_statements_have_nothing_that_a_shell_of_sql_ends_or_fills_in(catalog):
     for statement in ";\n".join(made).split(";\n"):
         assert statement.startswith(("ALTER TABLE ", "CALL ", "-- "))
         assert not set("\n;$\u2028") & set(statement)
+
+
+def test_only_manifests_of_the_current_spec_are_rewritten(catalog):
+    """Spark leaves those of earlier specs as they are, and knows no field of these to sort by."""
+    rows = pa.table({"a": pa.array(range(8), pa.int64()), "b": pa.array(range(8), pa.int64())})
+    made = catalog.create_table("db.respecified", rows.schema)
+    with made.update_spec() as change:
+        change.add_field("a", IdentityTransform(), "by_a")
+    for _ in range(6):
+        made.append(rows)
+    with made.update_spec() as change:
+        change.remove_field("by_a")
+        change.add_field("b", IdentityTransform(), "by_b")
+    for _ in range(2):
+        made.append(rows)
+    table = icestats.load(made.metadata_location)
+    layout = table.layout()
+    assert not any("by_a" in (finding.fix or "") for finding in layout.findings)
+    (found,) = layout.what_if(["b = 3"], regroup="partition").comparisons
+    assert (found.now[0].kept, found.then[0].kept) == (8, 7)
+    with pytest.raises(icestats.CallError, match="no partition field 'by_a': the table has by_b"):
+        table.rewrite_manifests(sort_by="by_a")
+
+
+def test_the_greatest_long_stays_the_greatest_where_files_are_sorted(catalog):
+    """As doubles, which the rows between two bounds are spread by, it would be one too many."""
+    most = 2**63 - 1
+    rows = pa.table({"id": pa.array([1, most], pa.int64())})
+    made = catalog.create_table("db.greatest", rows.schema)
+    for _ in range(4):
+        made.append(rows)
+    layout = icestats.load(made.metadata_location).layout()
+    (found,) = layout.what_if([f"id = {most}"], sort_by="id").comparisons
+    assert found.then[-1].kept == 1
+
+
+def test_names_that_spark_does_not_take_are_in_backticks():
+    call = Maintenance("prod", "db.my-table", {}).compact_files()
+    assert call == "CALL `prod`.system.rewrite_data_files(table => 'db.`my-table`')"

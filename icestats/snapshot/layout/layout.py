@@ -148,7 +148,7 @@ class Layout:
                 change=f"manifests were regrouped by {by or 'partition'}, {size:,} bytes each",
                 statement=self._maintenance.rewrite_manifests(by, manifest_size_bytes),
                 assumes="files stay as they are; Spark samples where manifests begin",
-                comparisons=compare(filters, files, regroup_files(files, size, by)),
+                comparisons=compare(filters, files, regroup_files(files, size, by, self._spec)),
             )
         column = self._schema.find(sort_by)
         if column.repeated or not column.is_primitive:

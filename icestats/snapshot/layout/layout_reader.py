@@ -30,7 +30,7 @@ def read_layout(
     metadata, schema = reader.source.metadata, reader.schema
     chosen = [field.field_id for field in choose_columns(metadata, schema, columns)]
     files = _read_file_set(reader, chosen)
-    maintenance = _build_maintenance(reader)
+    maintenance, spec = _build_maintenance(reader), metadata.specs[metadata.default_spec_id]
     fields = build_field_layouts(files, schema)
     spread = build_spread(files, maintenance.file_size_bytes)
     late = find_late_data(files)
@@ -50,10 +50,10 @@ def read_layout(
         fields=fields,
         spread=spread,
         late=late,
-        findings=build_findings(files, fields, spread, late, counts, maintenance),
+        findings=build_findings(files, fields, spread, late, counts, maintenance, spec),
         _files=files,
         _schema=schema,
-        _spec=metadata.specs[metadata.default_spec_id],
+        _spec=spec,
         _maintenance=maintenance,
         _read=read,
     )
@@ -72,7 +72,9 @@ def rewrite_manifests(
     maintenance = _build_maintenance(reader)
     wanted = list(dict.fromkeys(field_id for found in filters for field_id in found.field_ids))
     before = _read_file_set(reader, wanted)
-    predicted = regroup_files(before, manifest_size_bytes or maintenance.manifest_size_bytes, sort_by)
+    metadata = reader.source.metadata
+    spec, size = metadata.specs[metadata.default_spec_id], manifest_size_bytes or maintenance.manifest_size_bytes
+    predicted = regroup_files(before, size, sort_by, spec)
     statements = tuple(maintenance.rewrite_manifests(sort_by, manifest_size_bytes).split(";\n"))
     count = len(before.partition_fields)
     fields = [build_field_layouts(found, reader.schema)[:count] for found in (before, predicted)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding, order_findings
 from icestats.answers.text import can_stand, counted, escape_json, quote_name, quote_text, render_bytes
-from icestats.iceberg.metadata import parse_count
+from icestats.iceberg.metadata import PartitionField, PartitionSpec, parse_count
 from icestats.snapshot.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
 from icestats.snapshot.layout.file_set import FileSet
 
@@ -17,6 +18,8 @@ NEXT = ";\n"
 _REWRITE_ALL = "options => map('rewrite-all', 'true')"
 _MANIFEST_SIZE = "commit.manifest.target-size-bytes"
 _FILE_SIZE = "write.target-file-size-bytes"
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*|<\w+>", re.ASCII)
+"""What Spark's parser takes for a name without backticks, or a reader fills in."""
 _DEFAULTS = {_MANIFEST_SIZE: 8 << 20, _FILE_SIZE: 512 << 20}
 
 
@@ -99,7 +102,8 @@ class Maintenance:
         return f"ALTER TABLE {quote_name(self.catalog, *self.identifier.split('.'))}"
 
     def _call(self, procedure: str, more: str) -> str:
-        table = _quote(self.identifier)
+        parts = self.identifier.split(".")
+        table = _quote(".".join(part if _PLAIN_NAME.fullmatch(part) else quote_name(part) for part in parts))
         return f"CALL {quote_name(self.catalog)}.system.{procedure}(table => {table}{more})"
 
     def _size(self, name: str) -> int:
@@ -131,6 +135,7 @@ def build_findings(
     late: LateData | None,
     delete_file_count: int,
     maintenance: Maintenance,
+    spec: PartitionSpec,
 ) -> tuple[Finding, ...]:
     """Build the findings of a layout, the gravest first.
 
@@ -148,13 +153,15 @@ def build_findings(
         Live delete files.
     maintenance : Maintenance
         Makes the statements.
+    spec : PartitionSpec
+        The table's current one: Spark rewrites its manifests alone.
     """
     found = [
-        *_find_mixed_manifests(files, fields, maintenance),
+        *_find_mixed_manifests(files, fields, maintenance, spec),
         *_find_unsorted_columns(fields, spread, maintenance),
         *_find_missing_bounds(fields, maintenance),
         *_find_small_files(spread, maintenance),
-        *_find_late(files, late, maintenance),
+        *_find_late(files, late, maintenance, spec),
         *_find_deletes(delete_file_count, spread, maintenance),
     ]
     return order_findings(found)
@@ -165,12 +172,22 @@ def _cost_of_manifests(files: FileSet) -> str:
     return f"rewrites {counted(files.manifests.num_rows, 'manifest')} ({render_bytes(size)}), no data file"
 
 
-def _find_mixed_manifests(files: FileSet, fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
+def _is_rewritten(files: FileSet, field: PartitionField, spec: PartitionSpec) -> bool:
+    """Whether all manifests with values of a partition field are of the current spec."""
+    return (
+        field in spec.fields
+        and not files.partition_metrics[field.field_id].lower.known[files.spec_ids != spec.spec_id].any()
+    )
+
+
+def _find_mixed_manifests(
+    files: FileSet, fields: Sequence[FieldLayout], maintenance: Maintenance, spec: PartitionSpec
+) -> Iterator[Finding]:
     total = int(to_numpy(files.manifests["manifest_length"]).sum())
     sorted_already = [f for f in fields if f.kind == "partition field" and f.manifests.share_opened < _MIXED_SHARE]
     for field, layout in zip(files.partition_fields, fields, strict=False):
         now = layout.manifests
-        if now.range_count < 2:
+        if now.range_count < 2 or not _is_rewritten(files, field, spec):
             continue
         # Of the table's target size, or else as many manifests as there are.
         for size in (maintenance.manifest_size_bytes, -(-total // now.range_count)):
@@ -246,14 +263,17 @@ def _find_small_files(spread: Spread, maintenance: Maintenance) -> Iterator[Find
         )
 
 
-def _find_late(files: FileSet, late: LateData | None, maintenance: Maintenance) -> Iterator[Finding]:
+def _find_late(
+    files: FileSet, late: LateData | None, maintenance: Maintenance, spec: PartitionSpec
+) -> Iterator[Finding]:
     if late is not None and late.file_count:
+        is_current = any(field.name == late.field for field in spec.fields)
         yield Finding(
             "note",
             f"Late data: files of an older {late.field} came after newer ones, and widen the manifests they are in",
             f"{late.file_count:,} files ({late.share:.1%}), {late.record_count:,} records, {late.mean_units:.1f} late "
             f"on average and {late.max_units:,} at most, in units of {late.field}",
-            maintenance.rewrite_manifests(late.field),
+            maintenance.rewrite_manifests(late.field if is_current else None),
             _cost_of_manifests(files),
             subject="manifests",
         )

@@ -20,6 +20,7 @@ from icestats.answers.markup import build_answer, build_table, element
 from icestats.answers.schemas import MANIFEST_REWRITE, WHAT_IF
 from icestats.answers.text import printable_lines
 from icestats.errors import CallError
+from icestats.iceberg.metadata import PartitionSpec
 from icestats.iceberg.value_order import Keys, Longs, Mask
 from icestats.snapshot.evaluation.column_metrics import MISSING, ColumnMetrics
 from icestats.snapshot.evaluation.evaluator import evaluate
@@ -35,7 +36,9 @@ _POINTS = 8
 """The rows of a file are taken to lie at this many places, evenly from its lower to its upper bound."""
 
 
-def regroup_files(files: FileSet, manifest_size_bytes: int, by: str | None = None) -> FileSet:
+def regroup_files(
+    files: FileSet, manifest_size_bytes: int, by: str | None = None, spec: PartitionSpec | None = None
+) -> FileSet:
     """Return the files as `rewrite_manifests` would group them.
 
     Parameters
@@ -46,17 +49,25 @@ def regroup_files(files: FileSet, manifest_size_bytes: int, by: str | None = Non
         The size that manifests are to have.
     by : str, optional
         A partition field to cluster by; by default all of them, in the spec's order.
+    spec : PartitionSpec, optional
+        The one whose manifests are rewritten: Spark rewrites those of the table's current spec. By default all, each
+        by itself.
 
     Notes
     -----
-    Each spec is rewritten by itself. Files of equal keys stay together, as in Spark's range partitioning, whose
+    Files of equal keys stay together, as in Spark's range partitioning, whose
     boundaries are sampled: the number of manifests and what each holds may differ a little.
     """
-    keys = files.partitions if by is None else _partition_keys(files, by)
+    keys = files.partitions if by is None else _partition_keys(files, by, spec)
     count, groups = 0, np.zeros(len(files), np.int64)
     bytes_by_spec = _manifest_bytes(files)
     for spec_id in np.unique(files.spec_ids).tolist():
         rows = np.flatnonzero(files.spec_ids == spec_id)
+        if spec is not None and spec_id != spec.spec_id:
+            there, found = np.unique(files.manifest_index[rows], return_inverse=True)
+            groups[rows] = count + found
+            count += len(there)
+            continue
         wanted = max(1, -(-bytes_by_spec[spec_id] // manifest_size_bytes))
         order = rows[np.argsort(keys[rows], kind="stable")]
         first = np.searchsorted(keys[order], keys[order], side="left")
@@ -66,10 +77,11 @@ def regroup_files(files: FileSet, manifest_size_bytes: int, by: str | None = Non
     return _with_groups(files, groups, count)
 
 
-def _partition_keys(files: FileSet, name: str) -> Longs:
-    field = next((field for field in files.partition_fields if field.name == name), None)
+def _partition_keys(files: FileSet, name: str, spec: PartitionSpec | None) -> Longs:
+    fields = [field for field in files.partition_fields if spec is None or field in spec.fields]
+    field = next((field for field in fields if field.name == name), None)
     if field is None:
-        known = ", ".join(field.name for field in files.partition_fields) or "none"
+        known = ", ".join(field.name for field in fields) or "none"
         raise CallError(f"no partition field {name!r}: the table has {known}")
     metrics = files.partition_metrics[field.field_id]
     ranks = metrics.lower.ranks()[0]
@@ -189,7 +201,9 @@ def _keys_at(values: Keys, positions: np.ndarray) -> Keys:
     """Return the keys at some positions: numbers themselves, or the bytes of the nearest rank."""
     known = np.ones(len(positions), np.bool_)
     if isinstance(values.values, np.ndarray):
-        return Keys(np.rint(positions).astype(np.int64), known)
+        # As a double, the greatest of 64 bits is one too many.
+        most, is_most = np.iinfo(np.int64).max, positions >= 2.0**63
+        return Keys(np.where(is_most, most, np.rint(np.where(is_most, 0.0, positions)).astype(np.int64)), known)
     order = values.values.take(pc.array_sort_indices(values.values)).unique()
     ranks = np.clip(np.rint(positions).astype(np.int64) - 1, 0, len(order) - 1)
     return Keys(order.take(pa.array(ranks)), known)
