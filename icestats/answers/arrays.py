@@ -21,11 +21,12 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
     >>> to_rows(pa.table({"day": pa.array([2**31 - 1], pa.date32()), "other": [dt.date(2026, 1, 1)]}))
     [{'day': 2147483647, 'other': datetime.date(2026, 1, 1)}]
     """
-    columns = [_to_values(column) for column in table.columns]
+    columns = [to_values(column) for column in table.columns]
     return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _to_values(column: pa.ChunkedArray) -> list[Any]:
+def to_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return the values of one column in the same way."""
     try:
         found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):

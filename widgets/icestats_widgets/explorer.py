@@ -37,6 +37,14 @@ _LONGEST_HEAD_START_SECONDS = 1.5
 """After this time the rest is read even if no page reports that it shows the explorer."""
 _SECONDS_TO_PICTURE = 3.0
 """How long after the last change the picture of a saved notebook is made anew."""
+_IMPORTS = {
+    "datetime.": "import datetime",
+    "zoneinfo.": "import zoneinfo",
+    "Decimal(": "from decimal import Decimal",
+    "inf,": "from math import inf",
+    "nan,": "from math import nan",
+}
+"""What code needs that has a partition's values in it."""
 _STATIC = Path(__file__).with_name("static")
 _logger = logging.getLogger(__name__)
 
@@ -129,7 +137,8 @@ class Explorer(anywidget.AnyWidget):
                 seen.setdefault(line, part.name)
         lines = ["import icestats", "", *define_given(f"table = {self.state.table.code()}").split("\n")]
         if any("read_part(" in line for line in seen):
-            lines = ["import datetime", "", "from icestats_widgets import FieldRange, Selection, read_part", *lines]
+            used = [text for name, text in _IMPORTS.items() if any(name in line for line in seen)]
+            lines = [*used, "", "from icestats_widgets import FieldRange, Selection, read_part", *lines]
         return "\n".join([*lines, *(f"{name} = {line}" for line, name in seen.items())])
 
     def wait(self, timeout_s: float = 60.0) -> bool:

@@ -136,7 +136,7 @@ def _draw_head(canvas: Canvas, y: float, unit: str, histogram: Histogram) -> Non
 
 
 def _bars(part: HistogramPart, log_value: bool) -> tuple[list[_Bar], str]:
-    histogram, edges = part.histogram, _edge_positions(part)
+    histogram, edges = part.histogram, edge_positions(part)
     widths, unit = [1.0] * len(histogram.counts), "values"
     if histogram.kind == "equi-height":
         step, unit = (MS_A_DAY, "values a day") if is_time_type(histogram.type) else (1, "values per unit")
@@ -151,7 +151,8 @@ def _bars(part: HistogramPart, log_value: bool) -> tuple[list[_Bar], str]:
     return [_Bar(a, b, count / width, error / width, title) for (a, b), count, width, title in ends], unit
 
 
-def _edge_positions(part: HistogramPart) -> list[float]:
+def edge_positions(part: HistogramPart) -> list[float]:
+    """Return where the edges of the bins are drawn."""
     histogram = part.histogram
     edges = [axis_position(histogram.type, edge) for edge in histogram.edges]
     whole = _WHOLE.get(histogram.type)

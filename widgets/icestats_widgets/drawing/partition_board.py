@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import to_values
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema
 from icestats.iceberg.partition_columns import display_partition_value
 from icestats_widgets.drawing.axis import MS_A_DAY, MS_AN_HOUR, is_time_transform
@@ -361,15 +361,23 @@ def _short(text: str) -> str:
 
 
 def _values(rows: pa.Table, field: PartitionField) -> list[Any]:
-    values = pc.struct_field(rows["partition"], field.name).to_pylist()
-    return [value.isoformat() if isinstance(value, dt.time) else value for value in values]
+    return to_values(pc.struct_field(rows["partition"], field.name))
+
+
+def _unit(field: PartitionField, kind: str, values: Sequence[Any]) -> str | None:
+    unit = time_unit(field.transform, kind)
+    size = 24 if unit == "hour" else 1
+    known = [count_time(value) // size for value in values if value is not None] if unit in ("day", "hour") else []
+    # A calendar has the years of Python.
+    is_beyond = any(count_time(time_value("day", end)) != end for end in (min(known), max(known))) if known else False
+    return None if is_beyond else unit
 
 
 def _axis(field: PartitionField, kind: str, values: Sequence[Any], most: int) -> Axis:
     known = sorted({value for value in values if value is not None and value == value})
     nulls = [Run(None, None, "null")] if None in values else []
     nans = [Run(value, value, "NaN") for value in values if value is not None and value != value][:1]
-    unit = time_unit(field.transform, kind)
+    unit = _unit(field, kind, values)
     room = max(1, most - len(nulls) - len(nans))
     runs, about = _time_runs(known, unit, room) if unit and known else ([], "")
     if not runs:
@@ -418,7 +426,7 @@ def _time_run(number: int, unit: str, coarser: str, first: int, last: int) -> Ru
 
 
 def _calendar_zones(field: PartitionField, kind: str, values: Sequence[Any], room: int) -> tuple[Zone, ...]:
-    unit = time_unit(field.transform, kind)
+    unit = _unit(field, kind, values)
     known = [count_time(value) for value in values if value is not None] if unit else []
     if unit is None or not known:
         return ()

@@ -11,12 +11,13 @@ from icestats.iceberg.types import parse_type
 from icestats.stats.column_accumulator import can_distribute
 from icestats.stats.histogram import UPPER_IS_CUT, Histogram
 from icestats.stats.kll_items import item_value, to_item
-from icestats_widgets.drawing.axis import axis_position, brief_label, typed_position
+from icestats_widgets.drawing.axis import brief_label, typed_position
 from icestats_widgets.drawing.canvas import Picture
-from icestats_widgets.drawing.histogram_figure import build_histogram_figure, has_log_values
+from icestats_widgets.drawing.histogram_figure import build_histogram_figure, edge_positions, has_log_values
 from icestats_widgets.drawing.values_figure import build_values_figure
 from icestats_widgets.page.blocks import (
     Block,
+    button,
     choice,
     fact,
     facts_block,
@@ -154,8 +155,7 @@ class HistogramPanel(Part):
         part, ends = self.state.histogram, self._find_range(value)
         if part is None or ends is None or part.histogram.type in _LABELLED:
             return
-        lower, upper = _snapped(part.histogram, *ends)
-        add_range(self.state, f"histogram:{part.histogram.column}", part.histogram.column, lower, upper)
+        self._ask(part, *_snap(part, *ends))
 
     def on_bars_choose(self, value: Any) -> None:
         """Add the value or the range of a bar to the filter."""
@@ -163,14 +163,20 @@ class HistogramPanel(Part):
         place = None if part is None else self.number_of(self.key_of(value), "", len(part.histogram.counts))
         if part is None or place is None:
             return
-        histogram = part.histogram
-        lower, upper = histogram.edges[place], histogram.edges[place + 1]
-        source = f"histogram:{histogram.column}"
-        if lower == upper or histogram.type == "boolean" or _has_values_for_bins(histogram):
-            add_clause(self.state, source, histogram.column, lower)
+        if part.histogram.type == "boolean" or _has_values_for_bins(part.histogram):
+            column = part.histogram.column
+            add_clause(self.state, f"histogram:{column}", column, part.histogram.edges[place])
         else:
-            is_last = place + 1 == len(histogram.counts)
-            add_range(self.state, source, histogram.column, lower, upper, with_upper=is_last)
+            self._ask(part, place, place + 1)
+
+    def _ask(self, part: HistogramPart, first: int, end: int) -> None:
+        edges, column = part.histogram.edges, part.histogram.column
+        if edges[first] == edges[end]:
+            add_clause(self.state, f"histogram:{column}", column, edges[first])
+            return
+        # The last bin of all has its upper edge too.
+        is_last = end + 1 == len(edges) and not part.above
+        add_range(self.state, f"histogram:{column}", column, edges[first], edges[end], with_upper=is_last)
 
     def on_bars_clear(self, _: Any) -> None:
         """Take what was marked out of the filter."""
@@ -191,6 +197,9 @@ class HistogramPanel(Part):
         histogram = part.histogram
         if histogram.n == 0:
             return [text_block("No values: every row is null or NaN, or there are no rows.", "quiet")]
+        if not histogram.counts and self.state.window is not None:
+            again = button("histogram.bars.reset", "Show everything again")
+            return [text_block("No values lie in the range that is shown.", "quiet"), form_block(again)]
         if not histogram.counts:
             return [text_block("No finite values: every value is an infinity, or too large to draw.", "quiet")]
         self._picture = build_histogram_figure(
@@ -238,17 +247,20 @@ class HistogramPanel(Part):
         return None if self._picture is None else self._picture.find_range(value)
 
 
-def _snapped(histogram: Histogram, lower: float, upper: float) -> tuple[Any, Any]:
+def _snap(part: HistogramPart, lower: float, upper: float) -> tuple[int, int]:
     # The edges of the bins are values of the column; what lies between them may be none.
-    positions = [axis_position(histogram.type, edge) for edge in histogram.edges]
+    positions = edge_positions(part)
     first = min(range(len(positions) - 1), key=lambda place: abs(positions[place] - lower))
-    end = min(range(first + 1, len(positions)), key=lambda place: abs(positions[place] - upper))
-    return histogram.edges[first], histogram.edges[end]
+    end = min(reversed(range(first + 1, len(positions))), key=lambda place: abs(positions[place] - upper))
+    return first, end
 
 
 def _has_values_for_bins(histogram: Histogram) -> bool:
-    # A column of few values has a bin for each: the last one ends where it begins.
-    return len(histogram.edges) > 1 and histogram.edges[-1] == histogram.edges[-2]
+    # A column of few values has a bin for each: the last one ends where it begins, as may one of several numbers.
+    edges = histogram.edges
+    is_one = len(edges) > 1 and edges[-1] == edges[-2]
+    first = to_item(histogram.type, edges[0]) if is_one else None
+    return is_one and (histogram.type == "string" or to_item(histogram.type, edges[1]) - first <= 1)
 
 
 def _quantiles(histogram: Histogram) -> list[Block]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks, join_paths
+from icestats.answers.arrays import combine_chunks, join_paths, to_rows
 from icestats.answers.text import counted, render_bytes, render_count
 from icestats.iceberg.metadata import Schema, TableMetadata
 from icestats.snapshot.pruning.funnel import PlanStep
@@ -112,7 +112,7 @@ class FileRows:
         self.count = len(found)
         """How many partitions there are."""
         names = PartitionNames(metadata, schema)
-        heads = self._files.select(["partition", "spec_id"]).take(pa.array(first)).to_pylist()
+        heads = to_rows(self._files.select(["partition", "spec_id"]).take(pa.array(first)))
         self._names = pa.array([names.text(**row) or "not partitioned" for row in heads], pa.string())
         self._first = first
 

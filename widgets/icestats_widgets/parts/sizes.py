@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import to_rows
 from icestats.answers.text import counted, render_bytes
 from icestats.iceberg.partition_columns import name_specs
 from icestats_widgets.drawing.size_figure import build_size_figure, read_span
@@ -123,7 +124,7 @@ class SizesPart(Part):
         files = partitions[_FILES]
         average = pc.divide(partitions[_SIZE].cast(pa.float64()), files.cast(pa.float64()))
         named = PartitionNames(self.state.table.metadata, self.state.table.schema)
-        heads = partitions.select(["partition", "spec_id"]).to_pylist()
+        heads = to_rows(partitions.select(["partition", "spec_id"]))
         names = pa.array([named.text(**row) for row in heads], pa.string())
         median, most = float(np.median(self._sizes)) or 1.0, int(self._sizes.max(initial=0))
         columns = {
@@ -159,6 +160,6 @@ class SizesPart(Part):
         if seen.is_selected or number is None:
             self.state.selection, self.grid.selected = None, []
             return
-        row = self._partitions.select(["partition", "spec_id"]).slice(number, 1).to_pylist()[0]
+        (row,) = to_rows(self._partitions.select(["partition", "spec_id"]).slice(number, 1))
         self.grid.selected = [key]
         self.state.selection = Selection(row["spec_id"], tuple(self._ranges(row)))

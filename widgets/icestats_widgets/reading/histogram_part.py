@@ -84,7 +84,7 @@ def read_histogram_part(
     finite = _finite(plain)
     needed = bins * (finite[-1] - finite[0]) / (upper - lower)
     if kind == "equi-width" and needed < MOST_BINS:
-        return cut_histogram(read(bins=math.ceil(needed), kind="equi-width"), lower, upper, kind)
+        return cut_histogram(read(bins=max(bins, math.ceil(needed)), kind="equi-width"), lower, upper, kind)
     cut = cut_histogram(read(bins=bins, kind="equi-height"), lower, upper, kind)
     return replace(cut, window=window)
 

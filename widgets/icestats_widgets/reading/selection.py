@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -150,6 +151,8 @@ def _has_some(wanted: FieldRange, known: tuple[Any, Any, bool] | None) -> bool:
     lower, upper, has_null = known
     if has_null and wanted.with_null:
         return True
+    if wanted.upper != wanted.upper:  # NaN, which no bounds tell of
+        return True
     if lower is None or upper is None or wanted.lower is None:
         return False
     try:
@@ -164,7 +167,10 @@ def _within(values: pa.ChunkedArray, wanted: FieldRange) -> pa.ChunkedArray:
         return null
     kind = values.type
     lower, upper = (pa.scalar(value, kind) for value in (wanted.lower, wanted.upper))
-    inside = pc.and_(pc.greater_equal(values, lower), pc.less_equal(values, upper))
+    from_lower = pc.greater_equal(values, lower)
+    # NaN is the last.
+    is_open = wanted.upper != wanted.upper
+    inside = pc.or_(from_lower, pc.is_nan(values)) if is_open else pc.and_(from_lower, pc.less_equal(values, upper))
     return pc.or_(pc.fill_null(inside, False), null) if wanted.with_null else pc.fill_null(inside, False)
 
 
@@ -214,7 +220,10 @@ def _moment_literal(type_text: str, moment: dt.datetime) -> str:
 
 
 def _literal(value: Any) -> str:
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else _quote(str(value))
+    if isinstance(value, bytes):
+        return "'" + "".join(f"\\x{byte:02x}" for byte in value) + "'"
+    is_plain = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return str(value) if is_plain and not isinstance(value, bool) else _quote(str(value))
 
 
 def _quote(text: str) -> str:

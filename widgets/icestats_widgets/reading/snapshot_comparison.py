@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from icestats.answers.arrays import to_rows
 from icestats.iceberg.metadata import Snapshot
 from icestats.table.table import Table
 from icestats_widgets.reading.partition_names import PartitionNames
@@ -101,7 +102,7 @@ def _read_partitions(table: Table, snapshot_id: int) -> dict[tuple[int, str], _S
     at = Table(table._source, snapshot_id)
     names = PartitionNames(table.metadata, at.schema)
     found = {}
-    for row in drop_statistics(at.partitions()).to_pylist():
+    for row in to_rows(drop_statistics(at.partitions())):
         text = names.text(row["partition"], row["spec_id"]) or "the whole table"
         counts = tuple(row[name] for name in COUNTS.values())
         found[row["spec_id"], repr(row["partition"])] = (text, counts, row["last_updated_snapshot_id"])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import to_rows
 from icestats.answers.text import counted, render_rows
 from icestats.iceberg.filters.filter_text import write_column, write_value
 from icestats.iceberg.metadata import Field, Schema
@@ -79,7 +80,7 @@ def _partition_values(state: ExplorerState, field: Field) -> Iterator[tuple[Any,
             {"value": pc.struct_field(partitions, found.name), "records": state.partitions["data_record_count"]}
         )
         groups = sums.group_by("value").aggregate([("records", "sum")]).sort_by([("value", "descending")])
-        for row in groups.slice(0, _MOST_PARTITIONS).to_pylist():
+        for row in to_rows(groups.slice(0, _MOST_PARTITIONS)):
             text = _first_value(found, row["value"], state.table.schema)
             if text is not None:
                 yield text, f"partition, {counted(row['records_sum'], 'record')}"
@@ -151,11 +152,13 @@ def _ideas(name: str, row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     lower, upper = (decode_bound(row["type"], row[end]) for end in ("lower_bound", "upper_bound"))
     if lower is None or upper is None or lower == upper:
         return
-    if (kind.is_timestamp and not isinstance(lower, int)) or (kind.name == "date" and not isinstance(lower, int)):
-        third = lower + (upper - lower) * 2 / 3
-        yield "time", f"{name} >= '{third.date() if kind.is_timestamp else third}'"
+    if kind.is_timestamp or kind.name == "date":
+        # What Python cannot hold is an integer.
+        if int not in (type(lower), type(upper)):
+            third = lower + (upper - lower) * 2 / 3
+            yield "time", f"{name} >= '{third.date() if kind.is_timestamp else third}'"
     elif kind.name == "decimal":
-        yield "number", f"{name} < {round(lower + (upper - lower) / 1000, kind.scale):f}"
+        yield "number", f"{name} < {lower + (upper - lower) / 1000:.{kind.scale}f}"
     elif kind.name in ("float", "double"):
         part = f"{lower + (upper - lower) / 1000:.4g}"
         yield "number", f"{name} < {part}" if part.lstrip("-").replace(".", "").isdecimal() else f"{name} > 0"
