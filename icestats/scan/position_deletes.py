@@ -72,7 +72,7 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
     io : pyiceberg.io.FileIO
         What opens delete files.
     tasks : sequence of pyiceberg.table.FileScanTask
-        Data files, each with the delete files that apply to it.
+        Data files, each with the delete files that apply to it: Parquet and Puffin, as `find_unreadable` sees to.
 
     Raises
     ------
@@ -99,15 +99,8 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
 def _read_deletes(
     io: FileIO, file: DataFile, row_counts: Mapping[str, int], allowance: Allowance
 ) -> dict[str, pa.ChunkedArray]:
-    from pyiceberg.io.pyarrow import _read_deletes as read_deletes
     from pyiceberg.manifest import FileFormat
 
-    if file.file_format not in (FileFormat.PARQUET, FileFormat.PUFFIN):
-        with damage_in(file.file_path, "position deletes cannot be read"):
-            allowance.take(_count_rows(io, file))
-        found = read_deletes(io, file)
-        # A position may be there any number of times.
-        return {path: pa.chunked_array([found[path].unique()]) for path in row_counts if path in found}
     source = io.new_input(file.file_path)
     if (size := len(source)) > MAX_FILE_SIZE_BYTES:
         raise MetadataError(f"{size:,} bytes, expected {MAX_FILE_SIZE_BYTES:,} at most", file.file_path)
@@ -115,13 +108,6 @@ def _read_deletes(
         data = stream.read()
     read = read_vectors if file.file_format == FileFormat.PUFFIN else read_positions
     return dict(read(data, file.file_path, row_counts, allowance))
-
-
-def _count_rows(io: FileIO, file: DataFile) -> int:
-    from pyarrow.orc import ORCFile
-
-    with io.new_input(file.file_path).open() as stream:
-        return int(ORCFile(stream).nrows)
 
 
 def read_positions(
