@@ -57,6 +57,7 @@ def serve(metastore):
                     processor.process(asked, answered)
 
     with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
