@@ -400,10 +400,7 @@ class Evidence:
         theta = found.read(self.reader.source.storage, what, ThetaSketch.from_bytes)
         notes = self._find_age(found.blob.snapshot_id, found.commits_behind or 0).describe(field.name)
         earlier_type = self._find_earlier_type(field, found.blob.snapshot_id)
-        # Of uuids Trino hashes the 16 bytes, as the specification says, and Spark the text.
-        is_trinos = field.type == "uuid" and found.created_by.startswith("Trino")
-        hashing = "Trino" if is_trinos else found.hashing
-        return DistinctValues(theta, found.blob.length, notes, earlier_type, hashing)
+        return DistinctValues(theta, found.blob.length, notes, earlier_type, found.find_hashing(field.type))
 
     def _find_earlier_type(self, field: Field, snapshot_id: int) -> str:
         """Return another type that a column's sketch of a snapshot may be of; nothing where there is none."""
