@@ -400,7 +400,7 @@ class Evidence:
         theta = found.read(self.reader.source.storage, what, ThetaSketch.from_bytes)
         notes = self._find_age(found.blob.snapshot_id, found.commits_behind or 0).describe(field.name)
         earlier_type = self._find_earlier_type(field, found.blob.snapshot_id)
-        return DistinctValues(theta, found.blob.length, notes, earlier_type, found.hashing)
+        return DistinctValues(theta, found.blob.length, notes, earlier_type, found.find_hashing(field.type))
 
     def _find_earlier_type(self, field: Field, snapshot_id: int) -> str:
         """Return another type that a column's sketch of a snapshot may be of; nothing where there is none."""

@@ -268,8 +268,8 @@ def _explain_hashing(left: JoinSide, right: JoinSide) -> str:
         return ""
     side = next(side for side in (left, right) if side.hashing != "Iceberg")
     return (
-        f"the sketch of {side.name} {'is' if side.hashing else 'may be'} Presto's, which hashes {side.type} values in "
-        "another form than Iceberg's specification: compute it again"
+        f"the sketch of {side.name} {'is' if side.hashing else 'may be'} {side.hashing or 'Presto'}'s, which hashes "
+        f"{side.type} values in another form than Iceberg's Spark procedure: compute it again"
     )
 
 

@@ -37,6 +37,8 @@ UNITS_A_DAY = {
 MAX_LONG_PRECISION = 18
 """The unscaled value of a decimal of up to this precision fits in a 64-bit integer."""
 MAX_PRECISION = 38
+MAX_DECIMAL_SIZE = 16
+"""Bytes of the unscaled value of such a decimal."""
 MAX_FIXED_LENGTH = 1 << 16
 """Longest type fixed that is read: in memory a null takes as many bytes as a value."""
 WIDTHS = {
@@ -168,7 +170,8 @@ def _float(data: bytes, _: Any = None) -> float:
 
 
 def _decimal(data: bytes, kind: PrimitiveType) -> Decimal:
-    if not data:
+    # To make a decimal of longer bytes takes the square of their number.
+    if not 0 < len(data) <= MAX_DECIMAL_SIZE:
         raise ValueError("length")
     return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-kind.scale, _UNSCALED)
 

@@ -141,6 +141,8 @@ def build_keys(type_text: str, bounds: pa.Array) -> Keys:
     """
     known: Mask = bounds.is_valid().to_numpy(zero_copy_only=False)
     kind = parse_type(type_text)
+    if kind.name == "uuid":
+        known &= to_numpy(pc.equal(pc.binary_length(bounds), 16), null=False)
     if kind.name in _BYTES:
         return Keys(bounds, known)
     if kind.name == "decimal":

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from icestats.iceberg.types import encode_unscaled
+from icestats.iceberg.types import MAX_DECIMAL_SIZE, encode_unscaled
 
 ITEM_TYPES: Final = ("double", "long", "string", "decimal")
 """How items are stored: IEEE doubles; 64-bit integers; UTF-8 text after a 4-byte length, like Java's
@@ -79,6 +79,8 @@ class KllLayout:
 
 
 def _decode_integer(data: bytes) -> int:
+    if len(data) > MAX_DECIMAL_SIZE:
+        raise _damaged(f"a decimal of {len(data):,} bytes")
     return int.from_bytes(data, "big", signed=True)
 
 

@@ -22,6 +22,10 @@ _SEED_HASH: Final = 0x93CC
 """The low 16 bits of the hash of seed 9001, which DataSketches writes."""
 
 _FAMILY_COMPACT = 3
+_LEAST_BITS = 16
+"""Of a packed hash: closer ones would be of more than 10^14 values, and take many times their bytes in memory."""
+_UNPACKED_AT_ONCE = 1 << 13
+"""Whole bytes, whatever bits each has."""
 _READ_ONLY, _EMPTY, _COMPACT, _ORDERED, _SINGLE = 0x02, 0x04, 0x08, 0x10, 0x20
 
 
@@ -303,14 +307,19 @@ def _parse_packed(data: bytes, preamble: int) -> tuple[int, Hashes]:
     # Serial version 4: the differences of ascending hashes, `width` bits each, most significant bit first.
     width, count_bytes = data[3], data[4]
     offset = 16 if preamble > 1 else 8
-    if not 1 <= width <= 63 or not 1 <= count_bytes <= 4 or len(data) < offset + count_bytes:
-        raise _damaged(f"{width} bits a hash and a count of {count_bytes} bytes, expected 1 to 63 and 1 to 4")
+    if not _LEAST_BITS <= width <= 63 or not 1 <= count_bytes <= 4 or len(data) < offset + count_bytes:
+        expected = f"expected {_LEAST_BITS} to 63 and 1 to 4"
+        raise _damaged(f"{width} bits a hash and a count of {count_bytes} bytes, {expected}")
     theta = struct.unpack_from("<Q", data, 8)[0] if preamble > 1 else MAX_THETA
     count = int.from_bytes(data[offset : offset + count_bytes], "little")
     offset += count_bytes
     if len(data) != offset + (count * width + 7) // 8:
         raise _damaged(f"{len(data)} bytes, expected {offset + (count * width + 7) // 8} for {count} hashes")
-    bits = np.unpackbits(np.frombuffer(data, np.uint8, offset=offset), count=count * width).reshape(count, width)
-    padded: npt.NDArray[np.uint8] = np.zeros((count, 64), np.uint8)
-    padded[:, 64 - width :] = bits
-    return theta, np.cumsum(np.packbits(padded, axis=1).view(">u8").reshape(-1).astype(np.uint64), dtype=np.uint64)
+    packed, steps = np.frombuffer(data, np.uint8, offset=offset), np.zeros(count, np.uint64)
+    for start in range(0, count, _UNPACKED_AT_ONCE):
+        rows = min(count - start, _UNPACKED_AT_ONCE)
+        bits = np.unpackbits(packed[start * width // 8 :][: rows * 8], count=rows * width).reshape(rows, width)
+        padded: npt.NDArray[np.uint8] = np.zeros((rows, 64), np.uint8)
+        padded[:, 64 - width :] = bits
+        steps[start : start + rows] = np.packbits(padded, axis=1).view(">u8").reshape(-1)
+    return theta, np.cumsum(steps, dtype=np.uint64)

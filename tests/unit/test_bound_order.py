@@ -80,6 +80,11 @@ def test_nothing_but_nulls_has_no_extreme_even_of_a_type_of_a_later_spec():
     assert find_width("timestamp_ps") is None
 
 
+def test_a_uuid_of_another_length_is_no_bound():
+    values = [b"", b"df7142dc-af29-e6f8-7774-4cca4d909eb2", bytes(16), None]
+    assert build_keys("uuid", pa.array(values, pa.binary())).known.tolist() == [False, False, True, False]
+
+
 def test_a_narrower_value_of_before_a_promotion_is_compared_as_the_wider_type():
     values = pa.array([struct.pack("<i", 5), struct.pack("<q", 4)], pa.binary())
     assert find_extreme(values, "long", highest=True) == struct.pack("<i", 5)

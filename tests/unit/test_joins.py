@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import numpy as np
@@ -23,7 +24,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import DayTransform, IdentityTransform, TruncateTransform
 
 import icestats
-from icestats.commit.puffin_writer import created_by
+from icestats.commit.puffin_writer import created_by, write_puffin
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.joins import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
 from icestats.iceberg.storage import Storage, local_path
@@ -181,6 +182,28 @@ def test_a_sketch_of_presto_is_compared_only_where_it_hashes_as_the_specificatio
     assert join().rows == (100 if type_text == "long" else None)
     assert type_text == "long" or said.format("may be") in join().reason
     assert join("db.own", "db.own").rows == 100
+
+
+def test_a_sketch_of_uuids_of_trino_s_is_not_compared_with_one_of_spark_s(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """Trino hashes the 16 bytes of a uuid, Iceberg's Spark procedure its text: no key would be on both sides."""
+    ids = [UUID(int=number) for number in range(100)]
+    for name in ("db.trino", "db.own"):
+        made = catalog.create_table(name, Schema(t.NestedField(1, "id", t.UUIDType())))
+        made.append(pa.table({"id": pa.array([one.bytes for one in ids], pa.uuid())}))
+    commit_sketches(icestats.load("db.own", catalog=catalog_properties))
+    theirs, sketch = catalog.load_table("db.trino"), ThetaSketch()
+    sketch.update(hash_values(pa.array([one.bytes for one in ids], pa.binary(16)), "fixed[16]"))
+    path = f"{theirs.location()}/metadata/trino.stats"
+    made = write_puffin([blob(theirs, "apache-datasketches-theta-v1", 1, sketch.to_bytes(), ndv="100")]).data
+    local_path(path).write_bytes(made.replace(created_by().encode(), b"Trino v".ljust(len(created_by()))))
+    register(theirs, path, [1], ndv="100")
+    trinos, own = (icestats.load(name, catalog=catalog_properties) for name in ("db.trino", "db.own"))
+    said = "the sketch of db.trino.id is Trino's, which hashes uuid values"
+    assert (own.estimate_join(trinos, "id")["join-theta"].reason or "").startswith(said)
+    assert trinos.estimate_join(trinos, "id")["join-theta"].rows == 100
+    assert own.estimate_join(own, "id")["join-theta"].rows == 100
 
 
 def test_a_join_of_a_table_without_sketches_is_unknown_but_can_be_counted(

@@ -123,6 +123,12 @@ def test_nan_and_text_that_is_not_utf8_are_damage() -> None:
         KllSketch.from_bytes("string", bytes(text))
 
 
+def test_a_decimal_of_more_bytes_than_the_longest_has_is_damage() -> None:
+    data = KllLayout("decimal", 200, 200, 2, 0, 1 << 127, ((0, 1 << 127),)).to_bytes()
+    with pytest.raises(ValueError, match="a decimal of 17 bytes"):
+        parse_kll("decimal", data)
+
+
 def test_a_layout_is_what_its_bytes_say() -> None:
     layout = parse_kll("long", GOOD)
     assert layout.to_bytes() == GOOD

@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField, UUIDType
 
 import icestats
 from icestats.iceberg.storage import local_path
@@ -137,6 +139,21 @@ def test_a_theta_sketch_that_its_ndv_contradicts_is_not_added_to(appended, catal
     found = [read_committed_column(opened._source.storage, blobs, field) for field in opened.schema.columns]
     assert found[0] == "its Theta sketch has 0 distinct values, and its ndv says 1000"
     assert found[1].snapshot_id == earlier.snapshot_id
+
+
+def test_a_theta_sketch_of_uuids_of_trino_s_is_not_added_to(catalog, catalog_properties):
+    """Trino keeps the kit's other blobs of a snapshot that it analyzes. Its hashes are of bytes, not of the text."""
+    made = catalog.create_table("db.u", Schema(NestedField(1, "id", UUIDType())))
+    made.append(pa.table({"id": pa.array([bytes([i] * 16) for i in range(9)], pa.uuid())}))
+    opened = icestats.load("db.u", catalog=catalog_properties)
+    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
+    Statistics(opened._source, found).commit()
+    opened = icestats.load("db.u", catalog=catalog_properties)
+    storage, (field,) = opened._source.storage, opened.schema.columns
+    blobs = tuple(read_committed_blobs(storage, opened._source.metadata, opened.snapshot))
+    assert read_committed_column(storage, blobs, field).snapshot_id == opened.snapshot.snapshot_id
+    trinos = [replace(one, created_by="Trino version 476") for one in blobs]
+    assert "its Theta sketch is Trino's" in read_committed_column(storage, trinos, field)
 
 
 def test_a_refresh_commits_where_the_snapshot_s_own_file_is_gone(appended, catalog_properties):

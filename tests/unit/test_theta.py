@@ -198,6 +198,8 @@ GOOD = longs(range(10)).to_bytes()
         (GOOD[:-16] + GOOD[-8:] * 2, "twice"),
         (GOOD[:-8] + b"\xff" * 8, "below theta"),
         (bytes([2, 4, 3, 63, 4, 0x1A, 0xCC, 0x93]) + b"\xff" * 12, "bytes, expected"),
+        # In memory each of these bits would take 64 times as many, and more for a while.
+        (bytes([1, 4, 3, 1, 1, 0x1A, 0xCC, 0x93, 80]) + b"\xff" * 10, "1 bits a hash"),
     ],
 )
 def test_damaged_bytes_are_refused_in_one_line(data: bytes, said: str) -> None:

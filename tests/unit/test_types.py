@@ -61,6 +61,7 @@ def test_narrow_and_extreme_values_are_read(type_text, data, value):
         ("int", b"12345678"),
         ("string", b"\xff"),
         ("decimal(3, 1)", b""),
+        ("decimal(38, 1)", bytes(17)),
         ("uuid", b"1"),
         # A date may become a timestamp without a zone, no other one.
         ("timestamptz", struct.pack("<i", 1)),

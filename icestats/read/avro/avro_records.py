@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from icestats.errors import MetadataError
+from icestats.iceberg.types import MAX_DECIMAL_SIZE
 from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_batches, read_header
 
 Wanted: TypeAlias = "Mapping[int, Wanted | None]"
@@ -28,8 +29,6 @@ FREE_SIZE_BYTES = 8 << 20
 _MAX_FREE, _MAX_FREE_OF_ITEM = 20, 2
 _MAX_LEVELS = 64
 """fastavro reads a value inside of another one by a recursion without an end: some thousands end the process."""
-_MAX_DECIMAL_SIZE = 16
-"""To turn longer bytes into a decimal takes the square of their number."""
 _OF_BYTES = (0, False)
 
 
@@ -177,8 +176,8 @@ def _count_free(kind: Any, named: dict[str, tuple[int, bool]]) -> tuple[int, boo
     if "fields" in kind:
         return _count_free_of_record(kind, named)
     name = kind["type"]
-    if kind.get("logicalType") == "decimal" and not (name == "fixed" and kind["size"] <= _MAX_DECIMAL_SIZE):
-        raise ValueError(f"it has a decimal that is no fixed of {_MAX_DECIMAL_SIZE} bytes at most")
+    if kind.get("logicalType") == "decimal" and not (name == "fixed" and kind["size"] <= MAX_DECIMAL_SIZE):
+        raise ValueError(f"it has a decimal that is no fixed of {MAX_DECIMAL_SIZE} bytes at most")
     if name in ("array", "map"):
         count, is_empty = _count_free(kind["items" if name == "array" else "values"], named)
         if is_empty and name == "array":

@@ -85,13 +85,15 @@ class CommittedBlob:
         """The number of distinct values that the blob's writer stated."""
         return parse_count(self.blob.properties.get("ndv"))
 
-    @property
-    def hashing(self) -> str:
-        """In whose form the values of a Theta sketch were hashed, "Iceberg" or "Presto"; nothing: it may be either.
+    def find_hashing(self, type_text: str) -> str:
+        """Return in whose form values were hashed, "Iceberg", "Presto" or "Trino"; nothing: Iceberg's or Presto's.
 
-        Presto writes a file of its own sketches alone, and does not compress them, as the others do. Who carries a blob
-        over, as Trino and icestats do, keeps its codec.
+        Trino hashes the 16 bytes of a uuid, as the specification says, Iceberg's Spark procedure its text. Presto
+        writes a file of its own sketches alone, and does not compress them, as the others do. Who carries a blob over,
+        as Trino and icestats do, keeps its codec.
         """
+        if type_text == "uuid" and self.created_by.startswith("Trino"):
+            return "Trino"
         if self.created_by.startswith("presto-"):
             return "Presto"
         return "" if self.blob.compression_codec is None else "Iceberg"

@@ -103,12 +103,12 @@ def _flip_cut(cut: Cut) -> Cut:
 
 
 def _flip_keys(keys: Keys) -> Keys:
-    fits = keys.known & np.asarray([len(value or b"") == 16 for value in keys.values.to_pylist()], np.bool_)
-    filled = b"".join(value if fit else bytes(16) for value, fit in zip(keys.values.to_pylist(), fits, strict=True))
+    pairs = zip(keys.values.to_pylist(), keys.known, strict=True)
+    filled = b"".join(value if known else bytes(16) for value, known in pairs)
     words: npt.NDArray[np.uint8] = np.frombuffer(filled, np.uint8).reshape(-1, 16).copy()
     words[:, [0, 8]] ^= 0x80
     array = pa.Array.from_buffers(pa.binary(16), len(words), [None, pa.py_buffer(words)])
-    return Keys(array.cast(pa.binary()), fits)
+    return Keys(array.cast(pa.binary()), keys.known)
 
 
 _Codes = npt.NDArray[np.int8]
