@@ -159,8 +159,10 @@ class StatisticsFiles(Contents):
 
         check_names("columns", columns, or_none=True)
         check_names("engines", engines, or_none=True)
-        fields = self.schema.top_level if columns is None else [self.schema.find(name) for name in columns]
-        fields = [field for field in fields if columns is not None or field.is_primitive]
+        if columns is None:
+            fields = [field for field in self.schema.top_level if field.is_primitive]
+        else:
+            fields = [self.schema.find(name) for name in dict.fromkeys(columns)]
         if nested := [field for field in fields if not (field.top_level and field.is_primitive)]:
             raise CallError(f"column {nested[0].name!r} is {nested[0].type}: expected a primitive top-level column")
         name, identifier = find_configured_name(self._source), self._source.identifier
@@ -548,7 +550,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         CallError
-            `snapshot` is no id, or a flag is neither True nor False.
+            `snapshot` is no id, or a flag is neither True nor False; `snapshot` or `restore` is given with `expired`.
         StatisticsMissingError
             The snapshot has no statistics, or no expired one has.
         CommitError
@@ -566,7 +568,10 @@ class StatisticsFiles(Contents):
         own = None if self.snapshot is None else self.snapshot.snapshot_id
         snapshot_id = own if snapshot is None else read_snapshot_id(snapshot)
         if expired:
-            plan = prepare_expired_removal(load_writable_table(self._source))
+            if restore or snapshot is not None:
+                given = "restore" if restore else "snapshot"
+                raise CallError(f"expired takes out the entries of all expired snapshots: leave out {given}")
+            plan = prepare_expired_removal(load_writable_table(self._source), partitions=partitions)
         elif snapshot_id is None:
             raise StatisticsMissingError(f"{self.name} has no snapshot yet, so it has no statistics")
         else:
