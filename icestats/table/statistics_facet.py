@@ -306,7 +306,7 @@ class StatisticsFiles(Contents):
             (`fnmatch`'s); a column's own name stands for it alone, whatever is in it. The statistics of manifests
             always are of all columns.
         table : bool, optional
-            Whether to scan the table; by default unless partitions or manifests are asked for.
+            Whether to scan the table; by default unless no more than partitions or manifests are asked for.
         partitions : bool
             Whether to make the partition statistics file: Iceberg's columns 1 to 13, added to the file of an ancestor
             where that gives the same.
@@ -377,7 +377,10 @@ class StatisticsFiles(Contents):
             max_size_bytes = check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
-        if table or (table is None and (by is not None or not (partitions or manifests))):
+        of_scan = by is not None or bool(together)
+        if table is False and of_scan:
+            raise CallError("by and together are of a scan of the table: leave out table=False")
+        if table or of_scan or not (table is False or partitions or manifests):
             plan = prepare_scan(self._source, snapshot, self.schema, columns, by_partition=by is not None)
             if k is None or lg_k is None:
                 known_k, known_lg_k = self._reader.find_committed_sizes(plan.fields)
