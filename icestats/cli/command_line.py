@@ -368,6 +368,7 @@ def _compute(
         table.check_commit()
     if not (of_table or options["partitions"] or options["manifests"]):
         of_table = options["partitions"] = options["manifests"] = True
+    of_table = of_table or options["by"] is not None or bool(together)
     names = _split_names(columns)
     before = _describe_reading(table, names) if of_table else ""
     spark = start_for_scan(start_spark, table, of_table, "--table")

@@ -163,8 +163,10 @@ def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False, pa
     return RemovalPlan(snapshot_id, tuple(removals), tuple(notes), _effects(fresh, removals), fresh)
 
 
-def prepare_expired_removal(table: Table) -> RemovalPlan:
+def prepare_expired_removal(table: Table, *, partitions: bool = True) -> RemovalPlan:
     """Plan the removal of the entries whose snapshots have expired: engines look at none of them.
+
+    Partition statistics stay unless `partitions`.
 
     Raises
     ------
@@ -175,9 +177,9 @@ def prepare_expired_removal(table: Table) -> RemovalPlan:
     """
     fresh = reload_table(table)
     known = {snapshot.snapshot_id for snapshot in fresh.metadata.snapshots}
-    named = [*fresh.metadata.statistics, *fresh.metadata.partition_statistics]
+    named = [*fresh.metadata.statistics, *(fresh.metadata.partition_statistics if partitions else ())]
     expired = dict.fromkeys(entry.snapshot_id for entry in named if entry.snapshot_id not in known)
-    found = [entry for snapshot_id in expired for entry in _find_entries(fresh, snapshot_id, partitions=True)]
+    found = [entry for snapshot_id in expired for entry in _find_entries(fresh, snapshot_id, partitions=partitions)]
     if not expired:
         raise StatisticsMissingError(f"{table_name(fresh)} has no statistics of expired snapshots")
     removals = tuple(EntryRemoval(entry, None) for entry in found if entry is not None)

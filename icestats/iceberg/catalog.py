@@ -231,9 +231,10 @@ def _texts(properties: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _open_location(location: str, properties: Mapping[str, str]) -> Source:
-    path = local_path(location)
+    path, name = local_path(location), location
     if path is not None:
         path = expand_home(path, "the location").absolute()
+        name = str(path)
         try:
             location = str(_find_metadata(path) if path.is_dir() else path)
             exists = Path(location).exists()
@@ -242,7 +243,7 @@ def _open_location(location: str, properties: Mapping[str, str]) -> Source:
         if not exists:
             raise TableNotFoundError(f"no file {location}: expected the location of an Iceberg metadata.json")
     storage = Storage(properties, location)
-    return Source(location, None, None, properties, location, read_metadata(storage, location), storage)
+    return Source(name, None, None, properties, location, read_metadata(storage, location), storage)
 
 
 def _find_metadata(folder: Path) -> Path:

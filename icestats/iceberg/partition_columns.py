@@ -128,7 +128,9 @@ def _are_compatible(first: PartitionField, second: PartitionField) -> bool:
 
 
 def _unique_name(field_id: int, name: str, newest: Mapping[str, int]) -> str:
-    return name if field_id == newest[name] else f"{name}_{field_id}"
+    while newest.get(name, field_id) != field_id:
+        name = f"{name}_{field_id}"
+    return name
 
 
 def _value_type(field: PartitionField, schemas: Iterable[Schema]) -> str | None:

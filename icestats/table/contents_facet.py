@@ -214,12 +214,13 @@ class Contents:
         check_names("columns", columns)
         field_ids = [self.schema.find(column).field_id for column in columns]
         check_names("manifest_paths", manifest_paths, or_none=True)
-        files = self._reader.read_files(field_ids, self._find_manifests(manifest_paths))
+        manifests = self._find_manifests(manifest_paths)
+        files = self._reader.read_files(field_ids, manifests)
         if row_filter is None or self.snapshot is None:
             return files
         from icestats.snapshot.pruning.plan_reader import read_plan
 
-        kept = read_plan(self._reader, self.bind(row_filter)).kept_file_paths()
+        kept = read_plan(self._reader, self.bind(row_filter), manifests=manifests).kept_file_paths()
         return files.filter(pc.is_in(files["file_path"], pa.array(kept, pa.string())))
 
     def row_groups(self, files: pa.Table, *, columns: Sequence[str] = ()) -> pa.Table:

@@ -66,7 +66,7 @@ class Overview:
     statistics_rows_behind: int | None
     """Records in these files; None likewise."""
     statistics_appends_only: bool
-    """Whether these commits have only added files, or compacted: then a refresh may read the new files alone."""
+    """Whether these commits have only added files, or rewritten manifests: a refresh may read the new files alone."""
     key_field: str | None
     """The partition field that `key_ranges` are of."""
     key_ranges: tuple[KeyRange, ...]
@@ -199,7 +199,7 @@ def _age_finding(overview: Overview, commits: int, *, by_spark: bool) -> str:
     since = "of which not all say what they have added"
     if files is not None and rows is not None:
         since = f"{counted(files, 'data file')} with {counted(rows, 'row')} added since"
-    use = "Trino still uses them, Spark only those of the exact snapshot"
+    use = "Trino still uses those of the nearest file, Spark only those of the exact snapshot"
     if by_spark:
         use = "Trino and Spark still use what this snapshot's file lists"
     refresh = "refresh_statistics() can read the new files alone" if overview.statistics_appends_only else ""

@@ -159,8 +159,10 @@ class StatisticsFiles(Contents):
 
         check_names("columns", columns, or_none=True)
         check_names("engines", engines, or_none=True)
-        fields = self.schema.top_level if columns is None else [self.schema.find(name) for name in columns]
-        fields = [field for field in fields if columns is not None or field.is_primitive]
+        if columns is None:
+            fields = [field for field in self.schema.top_level if field.is_primitive]
+        else:
+            fields = [self.schema.find(name) for name in dict.fromkeys(columns)]
         if nested := [field for field in fields if not (field.top_level and field.is_primitive)]:
             raise CallError(f"column {nested[0].name!r} is {nested[0].type}: expected a primitive top-level column")
         name, identifier = find_configured_name(self._source), self._source.identifier
@@ -304,7 +306,7 @@ class StatisticsFiles(Contents):
             (`fnmatch`'s); a column's own name stands for it alone, whatever is in it. The statistics of manifests
             always are of all columns.
         table : bool, optional
-            Whether to scan the table; by default unless partitions or manifests are asked for.
+            Whether to scan the table; by default unless no more than partitions or manifests are asked for.
         partitions : bool
             Whether to make the partition statistics file: Iceberg's columns 1 to 13, added to the file of an ancestor
             where that gives the same.
@@ -375,7 +377,10 @@ class StatisticsFiles(Contents):
             max_size_bytes = check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
-        if table or (table is None and (by is not None or not (partitions or manifests))):
+        of_scan = by is not None or bool(together)
+        if table is False and of_scan:
+            raise CallError("by and together are of a scan of the table: leave out table=False")
+        if table or of_scan or not (table is False or partitions or manifests):
             plan = prepare_scan(self._source, snapshot, self.schema, columns, by_partition=by is not None)
             if k is None or lg_k is None:
                 known_k, known_lg_k = self._reader.find_committed_sizes(plan.fields)
@@ -548,7 +553,7 @@ class StatisticsFiles(Contents):
         Raises
         ------
         CallError
-            `snapshot` is no id, or a flag is neither True nor False.
+            `snapshot` is no id, or a flag is neither True nor False; `snapshot` or `restore` is given with `expired`.
         StatisticsMissingError
             The snapshot has no statistics, or no expired one has.
         CommitError
@@ -566,7 +571,10 @@ class StatisticsFiles(Contents):
         own = None if self.snapshot is None else self.snapshot.snapshot_id
         snapshot_id = own if snapshot is None else read_snapshot_id(snapshot)
         if expired:
-            plan = prepare_expired_removal(load_writable_table(self._source))
+            if restore or snapshot is not None:
+                given = "restore" if restore else "snapshot"
+                raise CallError(f"expired takes out the entries of all expired snapshots: leave out {given}")
+            plan = prepare_expired_removal(load_writable_table(self._source), partitions=partitions)
         elif snapshot_id is None:
             raise StatisticsMissingError(f"{self.name} has no snapshot yet, so it has no statistics")
         else:

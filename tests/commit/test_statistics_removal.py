@@ -408,6 +408,8 @@ def test_entries_of_expired_snapshots_are_taken_out_together(table):
     table.refresh().maintenance.expire_snapshots().by_id(old).commit()
     register(table, path, [1], snapshot_id=old)
     assert len(partition_entries(table)) == len(entries(table)) == 2
+    without = prepare_expired_removal(table, partitions=False)
+    assert [removal.before.statistics_path for removal in without.removals] == [path]
     plan = prepare_expired_removal(table)
     assert {removal.before.statistics_path for removal in plan.removals} == {path, orphaned}
     before = len(metadata_files(table))

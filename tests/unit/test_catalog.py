@@ -84,6 +84,22 @@ def test_a_folder_opens_its_newest_version(small_table, tmp_path, hint, names, e
     assert icestats.load(str(folder.parent)).metadata.properties["name"] == expected
 
 
+def test_a_table_of_a_folder_is_refreshed_to_the_newest_version(small_table, tmp_path):
+    folder = tmp_path / "hadoop" / "metadata"
+    folder.mkdir(parents=True)
+    versions = [small_table.metadata_location]
+    small_table.append(small_rows(2))
+    versions.append(small_table.metadata_location)
+    first, second = (local_path(location).read_bytes() for location in versions)
+    (folder / "v1.metadata.json").write_bytes(first)
+    table = icestats.load(str(folder.parent))
+    assert (table.name, table.code()) == (str(folder.parent), f"icestats.load({str(folder.parent)!r})")
+    (folder / "v2.metadata.json").write_bytes(second)
+    assert table.refresh().snapshot.snapshot_id == small_table.current_snapshot().snapshot_id
+    at_first = icestats.load(str(folder / "v1.metadata.json"))
+    assert at_first.refresh().snapshot == at_first.snapshot == table.snapshot
+
+
 @pytest.mark.parametrize("name", ["a#b", "a?b=c", "a%20b", "a b", "a:b"])
 def test_any_name_of_a_folder_can_be_in_a_location(small_table, tmp_path, name):
     """Java writes them into locations as they are."""

@@ -350,6 +350,7 @@ def test_more_columns_than_have_room_are_refused_until_some_are_chosen(empty_tab
     with pytest.raises(CallError, match="coverage of 10,001 columns: expected at most 10,000, choose some by columns="):
         wide.coverage()
     assert set(wide.coverage(columns=["c7"])["column"].to_pylist()) == {None, "c7"}
+    assert wide.coverage(columns=["c7", "c7"]).equals(wide.coverage(columns=["c7"]))
 
 
 def test_a_lost_statistics_file_leaves_its_statistics_missing(table):

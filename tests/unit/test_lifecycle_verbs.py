@@ -178,3 +178,7 @@ def test_partition_statistics_are_removed_too_unless_they_are_kept(run, small_ta
     assert (metadata.statistics, metadata.partition_statistics) == ([], [])
     got, _, err = run("remove-statistics", "catalog.db.small", "--expired")
     assert (got, "no statistics of expired snapshots" in err) == (1, True)
+    got, _, err = run("compute", "catalog.db.small", "--manifests", "--together", "id,nope")
+    assert (got, "no column 'nope'" in err) == (2, True), "what takes a scan is not left out without a word"
+    got, _, err = run("remove-statistics", "catalog.db.small", "--expired", "--restore")
+    assert (got, "expired takes out the entries of all expired snapshots: leave out restore" in err) == (2, True)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import random
+from pathlib import Path
 
 import fastavro
 import pytest
@@ -155,3 +156,11 @@ def test_a_block_of_an_impossible_length_is_refused(length):
     with pytest.raises(icestats.MetadataError) as caught:
         read_manifest_list(OneFile(data[: body + 1] + bytes(encoded) + data[body + 2 :]), snapshot())
     assert caught.value.offset == body + 1
+
+
+def test_files_of_some_manifests_need_no_other_one(small_table, load):
+    """Also where a filter chooses among them."""
+    (kept, lost) = load().manifest_files()["manifest_path"].to_pylist()
+    expected = load().files(manifest_paths=[kept], row_filter="id >= 0")["file_path"].to_pylist()
+    Path(lost.removeprefix("file://")).unlink()
+    assert load().files(manifest_paths=[kept], row_filter="id >= 0")["file_path"].to_pylist() == expected != []

@@ -112,6 +112,17 @@ def test_partition_evolution() -> None:
     )
 
 
+def test_each_partition_field_has_a_name_of_its_own() -> None:
+    """A later field may be called as an earlier one is told apart from its namesake."""
+    specs: dict[int, list[Any]] = {
+        0: [(1000, 1, "p", "identity")],
+        1: [(1001, 2, "p", "identity"), (1002, 3, "p_1000", "identity")],
+    }
+    metadata = table((1, "long"), (2, "long"), (3, "long"), specs=specs)
+    found = find_partition_columns(metadata.specs, [metadata.schema])
+    assert [column.name for column in found] == ["p_1000_1000", "p", "p_1000"]
+
+
 def test_a_field_that_a_v1_table_has_dropped_is_of_its_source_column_s_type() -> None:
     """Writers give a void value, which is null, the type of the source column: not that of buckets."""
     specs: dict[int, list[Any]] = {0: [(1000, 1, "part", "bucket[8]")], 1: [(1000, 1, "part", "void")]}

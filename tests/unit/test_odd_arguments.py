@@ -130,6 +130,8 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
             for odd in ("id", 3, [1])
         ),
         (lambda table: table.files(columns=None), "columns is None: expected names in a list"),
+        (lambda table: table.compute(table=False, by="partition"), "by and together are of a scan of the table"),
+        (lambda table: table.compute(manifests=True, together=[("id", "nope")]), "no column 'nope'"),
         (lambda table: table.files(manifest_paths="m.avro"), r"manifest_paths is 'm\.avro': expected names in a list"),
         (lambda table: table.row_groups(table), r"files is .*: expected rows of `files\(\)`"),
         (lambda table: table.row_groups(table.manifests()), r"files is .*: expected rows of `files\(\)`"),

@@ -78,6 +78,8 @@ def test_compaction_adds_nothing_and_a_summary_without_counts_is_unknown(table):
     named = {"newest": newest, "middle": middle, "oldest": oldest}
     compacted = ages_with(middle={**middle.summary, "operation": "replace"})
     assert compacted[2] == StatisticsAge(2, 1, 10, appends_only=True)
+    removed = {**middle.summary, "operation": "replace", "deleted-data-files": "2"}
+    assert ages_with(middle=removed)[2] == StatisticsAge(2, 1, 10, appends_only=False), "a refresh reads all files"
     silent = ages_with(middle={"operation": "append"})
     assert silent[1] == StatisticsAge(1, 1, 10, appends_only=True)
     assert silent[2] == StatisticsAge(2, None, None, appends_only=True)
@@ -157,8 +159,8 @@ def test_the_overview_says_how_old_the_statistics_are_and_what_to_do(table):
     assert (overview.statistics_commits_behind, overview.statistics_files_behind) == (1, 1)
     assert overview.statistics_rows_behind == 10
     assert overview.findings == (
-        "The statistics are 1 commit old, 1 data file with 10 rows added since: Trino still uses them, "
-        "Spark only those of the exact snapshot; refresh_statistics() can read the new files alone.",
+        "The statistics are 1 commit old, 1 data file with 10 rows added since: Trino still uses those of the "
+        "nearest file, Spark only those of the exact snapshot; refresh_statistics() can read the new files alone.",
     )
     table.delete("a = 1")
     assert "refresh_statistics" not in open_table(table).overview().findings[0]

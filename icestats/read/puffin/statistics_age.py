@@ -33,7 +33,7 @@ class StatisticsAge:
     rows: int | None
     """Records in these files; None likewise."""
     appends_only: bool
-    """Whether all of these commits are `append` or `replace`, so that a refresh may do without a full scan."""
+    """Whether all of these commits are `append`, or `replace` of manifests: then a refresh needs no full scan."""
 
 
 def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, StatisticsAge]:
@@ -75,6 +75,8 @@ def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, 
             files = _sum(files, _added(ancestor, "data-files"))
             rows = _sum(rows, _added(ancestor, "records"))
             appends_only = appends_only and ancestor.operation == "append"
+        elif parse_count(ancestor.summary.get("deleted-data-files")):
+            appends_only = False
     return ages
 
 
