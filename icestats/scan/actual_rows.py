@@ -281,7 +281,7 @@ def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Tabl
     """
     from pyiceberg.utils.concurrent import ExecutorFactory
 
-    from icestats.scan.arrow_files import read_batches
+    from icestats.scan.arrow_files import read_live_batches
 
     if reason := find_unreadable(tasks):
         raise UnsupportedError(
@@ -290,7 +290,7 @@ def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Tabl
     deletes = read_position_deletes(scan.io, tasks)
 
     def read(some: Sequence[FileScanTask]) -> list[_Digest]:
-        batches = read_batches(scan.table_metadata, scan.io, scan.projection(), some, deletes)
+        batches = read_live_batches(scan.table_metadata, scan.io, scan.projection(), some, deletes)
         return [digest(_with_plain_uuids(table)) for table in gather(batches)]
 
     together = min(len(tasks) // _PARTS, _MOST_FILES_TOGETHER) or 1

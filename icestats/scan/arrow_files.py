@@ -31,7 +31,7 @@ def _find_whole_format(file_format: FileFormat, **options: Any) -> Any:
 reader._get_file_format = _find_whole_format  # type: ignore[assignment]  # what is mended
 
 
-def read_batches(
+def read_live_batches(
     metadata: IcebergMetadata,
     io: FileIO,
     schema: IcebergSchema,

@@ -275,12 +275,12 @@ def _update(job: ScanJob, accumulators: Accumulators, batches: Iterable[pa.Recor
 
 def read_live_rows(reading: FileReading, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of files, as PyIceberg reads them; texts that repeat as dictionaries."""
-    from icestats.scan.arrow_files import read_batches
+    from icestats.scan.arrow_files import read_live_batches
 
     repeated = _find_repeated(reading, tasks)
     deletes = read_position_deletes(reading.io, tasks)
     with _without_note_of_dictionaries():
-        yield from read_batches(reading.metadata, reading.io, reading.schema, tasks, deletes, repeated)
+        yield from read_live_batches(reading.metadata, reading.io, reading.schema, tasks, deletes, repeated)
 
 
 def _find_repeated(reading: FileReading, tasks: Sequence[FileScanTask]) -> tuple[str, ...]:
