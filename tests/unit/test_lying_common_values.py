@@ -214,7 +214,7 @@ def test_counts_that_may_be_true_are_certain_only_if_the_file_is_right(lie: Lie)
     assert (every.rows_lower, every.bound.startswith("certain:")) == (200, True)
 
 
-@pytest.mark.parametrize("value", ["7f" * 20, "0001"])
+@pytest.mark.parametrize("value", ["7f" * 20, "7f" * 16, "0001"])
 @pytest.mark.parametrize(("kind", "field_ids"), [(ITEMS, (3,)), (PAIRS, (2, 3))])
 def test_a_decimal_that_its_column_cannot_hold_ends_no_refresh_in_a_traceback(
     lie: Lie, kind: str, field_ids: tuple[int, ...], value: str
@@ -222,7 +222,7 @@ def test_a_decimal_that_its_column_cannot_hold_ends_no_refresh_in_a_traceback(
     item = [value, 5, 0] if kind == ITEMS else ["61", value, 5, 0]
     table = lie(kind, field_ids, {"items": [item]}, later=True)
     if kind == ITEMS:
-        with pytest.raises(icestats.MetadataError, match="is not how a value of type"):
+        with pytest.raises(icestats.MetadataError, match=r"is not (how )?a value of type"):
             table.refresh_statistics()
     else:
         table.refresh_statistics(columns=["key", "name", "money"]).commit()
