@@ -37,7 +37,7 @@ def installed(archives, tmp_path_factory) -> Path:
     run(UV, "venv", "--quiet", "--python", sys.executable, environment)
     python = environment / "bin" / "python"
     constraints = ROOT / "requirements.lock"
-    run(UV, "pip", "install", "--quiet", "--python", python, "--constraints", constraints, archives[".whl"])
+    run(UV, "pip", "install", "--quiet", "--python", python, "--constraint", constraints, archives[".whl"])
     return python
 
 
