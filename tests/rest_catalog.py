@@ -67,10 +67,17 @@ def serve(backend, **config):
     handler = type("Handler", (Rest,), {"catalog": backend, "requirements": [], "config": config})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = False
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
+        with answering(server):
             yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+
+
+@contextmanager
+def answering(server):
+    """Have a server answer, in a thread of its own, for the time of a block."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()

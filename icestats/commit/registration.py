@@ -40,7 +40,12 @@ Step = Callable[[str], None]
 
 # Errors by which a catalog says that it has not taken the commit.
 _REFUSED = (
-    *(AuthorizationExpiredError, BadRequestError, CommitError, ForbiddenError, NoSuchTableError, NotImplementedError),
+    AuthorizationExpiredError,
+    BadRequestError,
+    CommitError,
+    ForbiddenError,
+    NoSuchTableError,
+    NotImplementedError,
     UnauthorizedError,
 )
 MOST_ATTEMPTS = 20

@@ -139,7 +139,10 @@ def find_refusal(table: Table) -> IcestatsError | None:
 
 
 def _check_next_version(table: Table) -> None:
-    """Raise what PyIceberg raises over a table's next version, once files have been written for it."""
+    """Raise what PyIceberg raises over a table's next version, once files have been written for it.
+
+    A ValueError too where it would write a version that takes something from others.
+    """
     metadata, schema = table.metadata, table.schema()
     for name in _NUMBERS:
         property_as_int(metadata.properties, name)
@@ -158,12 +161,12 @@ def _check_next_version(table: Table) -> None:
     for transform in transforms:
         if isinstance(transform, UnknownTransform):
             # It would write "unknown" in place of its name.
-            raise NotImplementedError(f"it does not know {transform!r}, and would not keep it for other engines")
+            raise ValueError(f"it does not know {transform!r}, and would not keep it for other engines")
     modules = {kind.__module__ for kind in type(table.catalog).__mro__}
     if modules & {"pyiceberg.catalog.bigquery_metastore", "pyiceberg.catalog.dynamodb"}:
-        raise NotImplementedError("it only reads tables of such a catalog")
+        raise ValueError("it only reads tables of such a catalog")
     if "pyiceberg.catalog.hive" in modules and table.properties.get(_LOCKS, "").lower() == "false":
-        raise NotImplementedError(f"it locks the table, which others then commit to all the same ({_LOCKS} is false)")
+        raise ValueError(f"it locks the table, which others then commit to all the same ({_LOCKS} is false)")
 
 
 def reload_table(table: Table, *, to_commit: bool = True) -> Table:

@@ -5,7 +5,7 @@ Arrow gives these as nanoseconds, in which 9999-12-31 is a day of 1816, without 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ def read_live_batches(
     io: FileIO,
     schema: IcebergSchema,
     tasks: Sequence[FileScanTask],
-    deletes: Mapping[str, list[pa.ChunkedArray]],
+    deletes: dict[str, list[pa.ChunkedArray]],
     dictionary_columns: tuple[str, ...] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files, less those that are deleted.
@@ -49,6 +49,6 @@ def read_live_batches(
     scan = reader.ArrowScan(metadata, io, schema, AlwaysTrue(), dictionary_columns=dictionary_columns)
     try:
         # ArrowScan.to_record_batches holds whole files in memory; its inner generator streams them.
-        yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, dict(deletes))
+        yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
     except reader.UnsupportedPyArrowTypeException as error:
         raise ValueError(str(error)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager, suppress
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 
@@ -16,6 +15,7 @@ import icestats
 from icestats.errors import CommitError
 from icestats.table import writers
 from tests.committed_statistics import ROWS
+from tests.rest_catalog import answering
 
 NAMES = {
     "inputFormat": "org.apache.iceberg.mr.hive.HiveIcebergInputFormat",
@@ -58,13 +58,8 @@ def serve(metastore):
 
     with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
+        with answering(server):
             yield f"thrift://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pickle
 import re
 import subprocess
 import sys
-import threading
 import traceback
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -24,7 +23,7 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import HIDDEN_IN_URLS, MetadataError, hide_in_urls
 from icestats.iceberg.catalog import open_source
 from icestats.iceberg.storage import Storage
-from tests.rest_catalog import Rest, serve
+from tests.rest_catalog import Rest, answering, serve
 
 SECRETS = {
     name: f"hidden-{number}"
@@ -164,17 +163,14 @@ class _Echo(BaseHTTPRequestHandler):
 )
 def test_what_a_server_repeats_is_not_told(given):
     with HTTPServer(("127.0.0.1", 0), _Echo) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
         uri = f"http://127.0.0.1:{server.server_port}"
         if "auth" in given:
             given["auth"]["oauth2"]["token_url"] = f"{uri}/token"
-        try:
-            with pytest.raises(icestats.CatalogError, match=r"cannot be opened: .*(401|OAuth)") as caught:
-                icestats.load("db.small", catalog={"type": "rest", "uri": uri, **given})
-        finally:
-            server.shutdown()
-            thread.join()
+        with (
+            answering(server),
+            pytest.raises(icestats.CatalogError, match=r"cannot be opened: .*(401|OAuth)") as caught,
+        ):
+            icestats.load("db.small", catalog={"type": "rest", "uri": uri, **given})
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
