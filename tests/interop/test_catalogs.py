@@ -189,6 +189,12 @@ def test_orphans(catalog):
     report = table.compute(columns=["id"]).commit()
     table.refresh().remove_statistics()
     table = table.refresh()
+    if catalog.is_nessie:
+        (row,) = table.remove_orphans().to_pylist()
+        assert row["kept_because"].startswith("the table's property gc.enabled is false")
+        with catalog.iceberg.load_table((catalog.namespace, "orders")).transaction() as change:
+            change.set_properties({"gc.enabled": "true"})
+        table = table.refresh()
     (row,) = table.remove_orphans().to_pylist()
     assert row["path"] == report.files[0]["path"]
     assert row["kept_because"] == "it is younger than 1 day, 0:00:00"
@@ -200,6 +206,29 @@ def test_orphans(catalog):
         now["allow_referred"] = True
     assert table.remove_orphans(**now)["removed"].to_pylist() == [True]
     assert table.orphans().num_rows == 0
+
+
+def test_hive_s_entry_stays(catalog):
+    """A commit leaves the entry by which Hive itself reads a table, its storage descriptor, as Java has written it."""
+    if catalog.is_nessie:
+        pytest.skip("Nessie has no such entry")
+    session, name = catalog.session(), catalog.spark_name()
+    session.sql(f"create table {name} (id int) using iceberg tblproperties ('engine.hive.enabled' = 'true')")
+    session.sql(f"insert into {name} values (1), (2)")
+
+    def read_entry():
+        with catalog.iceberg._client as client:
+            return client.get_table(dbname=catalog.namespace, tbl_name="orders")
+
+    before = read_entry()
+    assert before.sd.serdeInfo.serializationLib == "org.apache.iceberg.mr.hive.HiveIcebergSerDe"
+    catalog.open().compute().commit()
+    assert len(catalog.open().metadata.statistics) == 1
+    after = read_entry()
+    assert (after.sd, after.tableType) == (before.sd, before.tableType)
+    changed = {"metadata_location", "previous_metadata_location", "transient_lastDdlTime"}
+    assert {key for key in before.parameters if after.parameters.get(key) != before.parameters[key]} <= changed
+    assert session.table(name).count() == 2
 
 
 def test_a_table_s_own_properties_choose_nothing(catalog):

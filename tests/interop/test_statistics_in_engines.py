@@ -12,7 +12,14 @@ import icestats
 from icestats.iceberg.storage import Storage
 from icestats.iceberg.types import decode_value
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, KLL, MANIFEST_STATISTICS, PARTITION_SKETCHES, THETA
+from icestats.read.puffin.statistics_files import (
+    COLUMN_STATISTICS,
+    FREQUENT_ITEMS,
+    KLL,
+    MANIFEST_STATISTICS,
+    PARTITION_SKETCHES,
+    THETA,
+)
 from icestats.stats.theta import ThetaSketch
 from tests.interop.engine_server import TRINO
 
@@ -122,7 +129,7 @@ def test_statistics_age_when_the_engine_writes(lake, orders):
     ages = {(row["type"], row["commits_behind"]) for row in table.sketches().to_pylist() if row["commits_behind"] == 0}
     assert ages == ({(THETA, 0)} if lake.server.engine is TRINO else set())
     old = {row["type"] for row in table.sketches().to_pylist() if row["commits_behind"] == 1}
-    assert old == {THETA, KLL, COLUMN_STATISTICS}
+    assert old == {THETA, KLL, COLUMN_STATISTICS, FREQUENT_ITEMS}
     ndv = table.columns().to_pylist()[0]["ndv"]
     assert ndv == pytest.approx((1 + (lake.server.engine is TRINO)) * len(orders), rel=0.06)
     refreshed = table.refresh_statistics()
@@ -160,7 +167,7 @@ def test_no_blob_and_no_file_of_the_kit_disturbs(lake, orders):
     lake.tell_engine("orders")
     committed = lake.open("orders")
     kinds = {row["type"] for row in committed.sketches().to_pylist()}
-    assert kinds == {THETA, KLL, COLUMN_STATISTICS, PARTITION_SKETCHES, MANIFEST_STATISTICS}
+    assert kinds == {THETA, KLL, COLUMN_STATISTICS, FREQUENT_ITEMS, PARTITION_SKETCHES, MANIFEST_STATISTICS}
     assert len(committed.partition_statistics()) == 31
     name = lake.name("orders")
     row_count, figures = lake.show_stats("orders")
