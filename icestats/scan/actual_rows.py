@@ -21,6 +21,7 @@ from icestats.iceberg.catalog import Source
 from icestats.iceberg.confined_io import UNREAD_SCHEMA
 from icestats.iceberg.filters.predicates import find_predicates
 from icestats.iceberg.filters.row_filter import RowFilter
+from icestats.iceberg.filters.value_sets import build_values
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
@@ -310,12 +311,15 @@ def _is_misplanned(row_filter: RowFilter) -> bool:
     """Say whether PyIceberg's planning may leave out files that have matching rows.
 
     Those of early writers before 1970 (`RowFilter.may_be_misplaced`); where the filter is on a uuid: writers disagree
-    in their order, and PyIceberg trusts their bounds (https://github.com/apache/iceberg/issues/14216); and where it is
-    on nulls of a struct's field, whose counts may leave out rows with a null struct.
+    in their order, and PyIceberg trusts their bounds (https://github.com/apache/iceberg/issues/14216); where it
+    compares a float with what no float is: PyIceberg reads by the nearest float, and plans by the literal; and where it
+    is on nulls of a struct's field, whose counts may leave out rows with a null struct.
     """
     top_level = {field.field_id for field in row_filter.schema.fields}
     return row_filter.may_be_misplaced or any(
-        one.type == "uuid" or (one.operator == "is null" and one.field_id not in top_level)
+        one.type == "uuid"
+        or len(build_values(one)) > 1
+        or (one.operator == "is null" and one.field_id not in top_level)
         for one in find_predicates(row_filter.condition)
     )
 

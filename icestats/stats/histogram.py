@@ -154,8 +154,8 @@ def build_histogram(
     Raises
     ------
     CallError
-        `bins` is below 1, `kind` is neither of the two, `lower` or `upper` is not a value of the type, `lower` is above
-        `upper`, or the sketch's items cannot be of the type.
+        `bins` is below 1 or above 100,000, `kind` is neither of the two, `lower` or `upper` is not a value of the type,
+        `lower` is above `upper`, or the sketch's items cannot be of the type.
 
     Notes
     -----
@@ -171,7 +171,7 @@ def build_histogram(
     >>> histogram.edges, histogram.counts
     ((0, 49, 99), (49.0, 51.0))
     """
-    bins = check_whole("bins", bins, 1)
+    bins = check_whole("bins", bins, 1, 100_000)
     if kind not in ("equi-width", "equi-height"):
         raise CallError(f"histogram kind {kind!r}, expected 'equi-width' or 'equi-height'")
     kind = "equi-height" if sketch.item_type == "string" else kind

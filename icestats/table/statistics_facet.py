@@ -196,7 +196,7 @@ class StatisticsFiles(Contents):
         column : str
             A top-level column.
         bins : int
-            How many bins; fewer are made where the column has fewer values.
+            How many bins, 100,000 at most; fewer are made where the column has fewer values.
         kind : {"equi-width", "equi-height"}
             Bins of the same width, or of the same count. Strings have equi-height ones only.
         where : str or pyiceberg.expressions.BooleanExpression, optional

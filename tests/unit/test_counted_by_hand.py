@@ -143,6 +143,23 @@ def test_another_spec_is_said_to_make_some_partitions(catalog, load):
     assert "some 100 partitions" in change
 
 
+@pytest.mark.parametrize("by", [None, 1], ids=["by bounds", "by partition"])
+@pytest.mark.parametrize("row_filter", ["f = 0.1", "f in (0.1, 7.3)", "f <= 0.1", "not f > 0.1", "f = 0.1 or f = 9"])
+def test_a_float_is_counted_as_the_nearest_one_whatever_file_it_is_in(catalog, load, by, row_filter):
+    """PyIceberg plans by the literal as given, which no file of floats has between its bounds, and loses the row."""
+    table = create(catalog, by=by, f=FloatType())
+    for value in (0.1, 0.5):
+        table.append(pa.table({"f": pa.array([value], pa.float32())}))
+    compute_here(load("db.t")).commit()
+    loaded = load("db.t")
+    found = loaded.estimate(row_filter, actual=True)
+    assert found.actual == found["frequent-items"].rows_lower == 1
+    assert loaded.plan(row_filter, rows=True).steps[-1].kept == 1
+    assert loaded.estimate_workload([row_filter]).answers[0].actual == 1
+    assert loaded.estimate_join(loaded, "f", row_filter=row_filter, actual=True).actual == 1
+    assert loaded.estimate_groups(["f"], row_filter, actual=True).actual == 1
+
+
 def test_a_part_of_a_float_column_is_cut_at_its_own_values(catalog, load):
     table = create(catalog, f=FloatType())
     table.append(pa.table({"f": pa.array([0.1] * 10 + [0.2] * 5, pa.float32())}))

@@ -237,7 +237,10 @@ def test_dates_that_python_cannot_hold_are_shown_as_their_integers() -> None:
     assert made.to_json()["edges"] == ["1970-01-01", 10**7]
 
 
-@pytest.mark.parametrize(("options", "said"), [({"bins": 0}, "bins is 0"), ({"kind": "v-optimal"}, "v-optimal")])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"bins": 0}, "bins is 0"), ({"bins": 10**9}, "from 1 to 100,000"), ({"kind": "v-optimal"}, "v-optimal")],
+)
 def test_a_wrong_call_is_said_in_one_line(options: dict[str, Any], said: str) -> None:
     with pytest.raises(CallError, match=said):
         long_histogram([1], **options)

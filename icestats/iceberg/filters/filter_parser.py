@@ -340,14 +340,19 @@ _DAY_US = 86_400_000_000
 def _day(value: Any) -> Any:
     if isinstance(value, TimestampLiteral) and value.value % _DAY_US:
         raise ValueError(f"{value.value:,} microseconds since 1970 are no whole day")
-    return _whole(value, 32) if isinstance(value, int) else value
+    return _units(value, 32)
+
+
+def _units(value: Any, bits: int) -> Any:
+    """Return days or microseconds that a whole number says."""
+    return _whole(value, bits) if isinstance(value, int) else value
 
 
 def _dated(value: Any) -> Any:
     if isinstance(value, DateLiteral):
         return TimestampLiteral(value.value * _DAY_US)
     if not isinstance(value, str):
-        return value
+        return _units(value, 64)
     moment = value.strip()
     if not _DATE.match(moment):
         return value
@@ -358,7 +363,7 @@ def _timed(value: Any) -> Any:
     # PyIceberg reads no zone and no more digits, and says nothing of them.
     if isinstance(value, str) and _BEYOND_TIME.match(value):
         raise ValueError(f"{value} has a zone or more than 6 digits of a second")
-    return value
+    return _units(value, 64)
 
 
 def _zoned(value: Any) -> Any:
