@@ -89,10 +89,11 @@ class Axis:
 
     def range(self, first: int, last: int) -> FieldRange | None:
         """Return the values from a first to a last place; None if these are all."""
-        if first == 0 and last == len(self.runs) - 1:
-            return None
         runs = self.runs[first : last + 1]
         known = [run for run in runs if run.lower is not None]
+        # Null alone stands beside a calendar.
+        if known and runs == self.runs:
+            return None
         lower, upper = (known[0].lower, known[-1].upper) if known else (None, None)
         return field_range(self.field, self.type, lower, upper, with_null=len(known) < len(runs))
 
