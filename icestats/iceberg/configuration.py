@@ -24,7 +24,7 @@ def check_configuration() -> None:
         It is, and neither PYICEBERG_HOME nor the user's home has one.
     """
     here = Path(_NAME)
-    if here.is_file() and not any(map(_says_something, _own_files())):
+    if _is_file(here) and not any(map(_says_something, _own_files())):
         raise CatalogError(
             f"{here.absolute()} would say which catalogs there are and what code to run, as it lies in the current "
             "folder: if it is yours, set PYICEBERG_HOME to that folder, else work in another one"
@@ -80,7 +80,7 @@ def read_configuration(catalogs: Collection[str] | None = None) -> Config:
 
 
 def _find_file() -> Path | None:
-    return next(filter(Path.is_file, (*_own_files(), Path(_NAME))), None)
+    return next(filter(_is_file, (*_own_files(), Path(_NAME))), None)
 
 
 def _own_files() -> list[Path]:
@@ -90,6 +90,11 @@ def _own_files() -> list[Path]:
 
 def _says_something(path: Path) -> bool:
     # PyIceberg goes on to the next file where one is empty.
-    if not path.is_file():
+    if not _is_file(path):
         return False
     return any(line.strip() and not line.lstrip().startswith("#") for line in path.read_text("utf-8").splitlines())
+
+
+def _is_file(path: Path) -> bool:
+    # As PyIceberg asks: Path.is_file() raises where a folder on the way is closed to the user.
+    return os.path.isfile(path)  # noqa: PTH113

@@ -548,6 +548,13 @@ def test_the_users_own_file_io_still_opens_his_tables(rewrite, catalog_propertie
         assert icestats.load(name, catalog=properties).orphans().num_rows == 0
 
 
+def test_a_home_that_cannot_be_looked_into_has_no_configuration(catalog, catalog_properties, monkeypatch):
+    """As that of another user, whose HOME has been kept: no folder has such a name, and asking for it is an error."""
+    catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    monkeypatch.setenv("HOME", f"/{'x' * 5_000}")
+    assert icestats.load("db.t", catalog=catalog_properties).snapshot is None
+
+
 @pytest.mark.parametrize("home", [None, "# nothing\n"])
 def test_a_configuration_in_the_current_folder_is_not_followed(
     catalog: Any,

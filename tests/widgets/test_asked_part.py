@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -186,3 +187,20 @@ def test_columns_sketches_and_distribution_share_the_partitions_of_a_filter(sket
     assert table.count == before + 1
     assert found.state.asked_part.columns["value_count"].to_pylist() == [24] * 4
     assert table.count == before + 2
+
+
+def test_a_nested_column_leaves_the_others_their_sketches(catalog, catalog_properties) -> None:
+    """What sketches by partition say of a part is said of each column that can have one."""
+    schema = pa.schema([("key", pa.string()), ("value", pa.int64()), ("tags", pa.list_(pa.string()))])
+    table = catalog.create_table("db.nested", schema)
+    with table.update_spec() as update:
+        update.add_identity("key")
+    table.append(pa.table({"key": ["a", "b"] * 5, "value": range(10), "tags": [["x"]] * 10}, schema))
+    opened = icestats.load("db.nested", catalog=catalog_properties)
+    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    explorer = Explorer(icestats.load("db.nested", catalog=catalog_properties))
+    assert explorer.wait()
+    ask(explorer, "key = 'a'")
+    assert "part_sketches" not in explorer.state.notes
+    rows = {row["name"]: row["ndv"] for row in explorer.parts["columns"].to_arrow().to_pylist()}
+    assert rows == {"key": 1, "value": 5, "tags.element": None}

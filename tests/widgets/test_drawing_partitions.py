@@ -220,6 +220,7 @@ def test_what_a_filter_skips_says_by_which_step() -> None:
 BOARDS = {
     "two fields": (DAY, BUCKET),
     "a calendar": (DAY,),
+    "a calendar beside null": (DAY,),
     "bars": (NAME,),
     "older and newest": (DATE,),
 }
@@ -230,6 +231,7 @@ def board_called(name: str) -> tuple[Board, pa.Table, Cells]:
     keys: list[tuple[Any, ...]] = {
         "two fields": [(day(20_000 + i), bucket) for i in range(30) for bucket in (None, 0, 1, 2, 3)],
         "a calendar": [(day(20_000 + i),) for i in range(30)],
+        "a calendar beside null": [(None,), *((day(20_000 + i),) for i in range(30))],
         "bars": [(f"{i:03}",) for i in range(400)],
         "older and newest": [(day(i),) for i in range(6_000)],
     }[name]

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from icestats.answers.schemas import WORKLOAD
 from icestats_widgets.drawing.bounds_figure import build_bounds_figure
 from icestats_widgets.drawing.canvas import text_width
+from icestats_widgets.drawing.pairs_figure import build_pairs_figure
 from icestats_widgets.drawing.q_error_figure import build_q_error_figure
 from icestats_widgets.drawing.size_figure import build_size_figure, read_span
-from tests.pictures import check_picture, find_box, keyed, texts
+from icestats_widgets.drawing.values_figure import build_values_figure
+from tests.pictures import check_picture, find_box, keyed, parse_svg, texts
 
 
 @given(
@@ -191,3 +193,13 @@ def test_many_literals_are_counted() -> None:
     needles, (low, high), said = marks("int", 35, 37, list(range(40)), operator="in")
     assert sum(low <= at <= high for at in needles) == 3
     assert "in order, not to scale · 35 other literals" in said
+
+
+def test_names_of_any_length_are_cut_at_once() -> None:
+    name = "of many words " * 10_000
+    strengths = {(0, 1): (0.5, "0:0", "half")}
+    for picture in (
+        build_pairs_figure([name, "b"], strengths, chosen=(), width=320),
+        build_values_figure([(name, 1, 1)], 2, width=320),
+    ):
+        assert any("…" in text for text in texts(parse_svg(picture.svg)))

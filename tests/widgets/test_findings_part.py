@@ -139,7 +139,7 @@ def test_a_finding_leads_to_what_it_is_about(explorer: Explorer, part: Part) -> 
         show = find_card(part, words)["actions"][0]
         name_of_act, value = show["action"], show["value"]
         explorer._receive({"kind": "act", "action": name_of_act, "value": value, "view": "v", "number": 1})
-        assert (explorer.state.tab, sent[-1]) == (tab, {"kind": "part", "part": name})
+        assert (explorer.state.tab, sent[-1]) == (tab, {"kind": "part", "part": name, "view": "v"})
         assert name not in explorer.state.collapsed
     assert explorer.state.column == "part"
     overlap = find_card(part, "Manifests overlap in part")

@@ -64,10 +64,12 @@ def test_acts_that_make_no_sense_harm_nothing(value: dict[str, object]) -> None:
 
 def test_what_a_spreadsheet_would_run_is_saved_as_text() -> None:
     grid = _grid([("=1+1", 5), ("-2", 6), ("@x", 7)])
+    grid.columns[1]["title"] = "=2+2"
     answer = grid.act("csv", {})
     assert answer is not None
     lines = list(csv.reader(io.StringIO(answer["text"])))
     assert [line[0] for line in lines] == ["name", "'=1+1", "-2", "'@x"]
+    assert lines[0][1] == "'=2+2"
 
 
 def test_chosen_columns_are_shown_and_the_others_hidden() -> None:

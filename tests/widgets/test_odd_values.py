@@ -39,6 +39,7 @@ from icestats_widgets import Explorer
 from icestats_widgets.state import TABS
 from tests.committed_statistics import KLL, blob, commit
 from tests.kll_sketches import sketch_of
+from tests.pictures import keyed, parse_svg
 from tests.widgets.blocks_of_parts import find_blocks, find_texts
 
 
@@ -136,6 +137,33 @@ def test_the_partition_of_nan_has_its_rows(catalog, catalog_properties, tmp_path
     assert explorer.state.selected_part.record_count == 2
 
 
+def find_verdicts(explorer: Explorer, row_filter: str) -> dict[str, str]:
+    """Return what the chart of partitions says of each while a filter is asked."""
+    act(explorer, "query.enter", {"text": row_filter})
+    (figure,) = find_blocks(explorer.parts["partitions"], "figure")
+    titles = (title.split("\n") for (title,) in keyed(parse_svg(figure["svg"])).values())
+    return {lines[0]: lines[-1].partition(":")[0] for lines in titles}
+
+
+def test_the_partition_of_nan_is_skipped_where_the_plan_skips_it(catalog, catalog_properties, tmp_path, monkeypatch):
+    append(create(catalog, DoubleType(), IdentityTransform()), tmp_path, monkeypatch, [(1.5,), (math.nan,), (2.5,)])
+    explorer = icestats.load("db.t", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    assert find_verdicts(explorer, "value is nan")["NaN"] == "skipped"
+
+
+def test_a_partition_is_not_kept_because_one_of_another_spec_is(catalog, catalog_properties):
+    """What was written before the table was partitioned has no key, and is read; the partition of null is not."""
+    table = catalog.create_table("db.t", pa.schema([("key", pa.string())]))
+    table.append(pa.table({"key": ["a", "b", None]}))
+    with table.update_spec() as update:
+        update.add_identity("key")
+    table.append(pa.table({"key": ["a", "b", None]}))
+    explorer = icestats.load("db.t", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    assert find_verdicts(explorer, "key = 'a'") == {"null": "skipped", "a": "kept", "b": "skipped"}
+
+
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -204,3 +232,15 @@ def test_a_range_without_values_is_said_and_left(catalog, catalog_properties, lo
     assert actions == (["histogram.bars.reset"] if lower == "1000" else [])
     act(explorer, "histogram.bars.reset", {})
     assert list(find_blocks(part, "figure"))
+
+
+def test_a_drag_over_a_picture_that_is_gone_asks_nothing(catalog, catalog_properties):
+    explorer = sketched(catalog, catalog_properties, pa.array([float(i) for i in range(100)]))
+    explorer.parts["histogram"].document()
+    act(explorer, "histogram.bars.range", {"lower": "1000", "upper": "2000"})
+    said: list[dict[str, Any]] = []
+    explorer.send = lambda message, *_: said.append(message)  # type: ignore[method-assign]
+    act(explorer, "page.tab", {"name": "columns"})
+    act(explorer, "histogram.bars.mark", {"plot": "values", "x": [0.0, 1.0], "y": [0, 1]})
+    assert said == []
+    assert explorer.state.clauses == {}

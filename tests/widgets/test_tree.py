@@ -13,6 +13,7 @@ from icestats_widgets.page.grid import Seen
 from icestats_widgets.parts.tree import TreePart
 from icestats_widgets.reading.tree.file_listing import read_file_listing
 from icestats_widgets.reading.tree.outline import Outline
+from icestats_widgets.reading.tree.tree_blocks import column_titles
 from icestats_widgets.reading.tree.tree_reader import NotWantedError, TreeReader, TreeWish
 
 
@@ -141,3 +142,21 @@ def test_a_list_that_was_stopped_goes_on_from_there(many_manifests: icestats.Tab
         reader.read(wish, stop)
     assert reader.read(wish, stop).row_count == many_manifests.files().num_rows
     assert told == sorted(set(told))
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [("records > 59", 2), ("records < 1e30", 0), ("records > 1.2.3", 0), ("records >= .5 k", 0), ("records > _", 0),
+     ("records < 99_999_999_999 tb", 2), (f"records > {'9' * 400}", 0), (f"records < {'9' * 400}", 2)],
+)  # fmt: skip
+def test_any_number_can_be_searched_for(hostile_table: icestats.Table, words: str, count: int) -> None:
+    explorer = Explorer(hostile_table)
+    assert explorer.wait()
+    tree(explorer).act("tree.search", {"text": words})
+    assert explorer.wait()
+    assert "outline" not in explorer.state.notes
+    assert len([row for row in rows(explorer) if row["depth"] == 1]) == count
+
+
+def test_the_heads_of_the_tree_are_printable() -> None:
+    assert [one["title"] for one in column_titles("a\u202eb\x1b")][-1] == "upper bound of a\ufffdb\ufffd"

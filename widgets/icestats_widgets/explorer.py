@@ -97,7 +97,7 @@ class Explorer(anywidget.AnyWidget):
         """What is shown and selected. Set its traits to change the selection."""
         self._background = Background()
         self._saved: Any = None
-        self._saved_text = ""
+        self._saved_text, self._asker = "", ""
         self._saving: threading.Timer | None = None
         self._drawing, self._dirty, self._held = threading.RLock(), set[str](), threading.local()
         # A plan is asked before all else that follows the filter: it is what a person waits for.
@@ -116,9 +116,9 @@ class Explorer(anywidget.AnyWidget):
             name: {"tab": part.tab, "title": part.title, "is_beside": part.is_beside}
             for name, part in self.parts.items()
         }
-        self.bar.send = self.send
+        self.bar.send = self._tell
         for part in self.parts.values():
-            part.send = self.send
+            part.send = self._tell
             part.redraw = partial(self._draw_again, {part.name})
         self._draw_again({"head", "query", *self.parts})
         self.state.observe(self._follow)
@@ -168,6 +168,7 @@ class Explorer(anywidget.AnyWidget):
         message = _mend_text(message)
         if not isinstance(message, dict) or message.get("kind") != "act":
             return
+        self._asker = str(message.get("view", ""))
         name, _, verb = str(message.get("action")).partition(".")
         value = message.get("value")
         try:
@@ -182,10 +183,14 @@ class Explorer(anywidget.AnyWidget):
         except Exception as error:
             # Kernels drop what a handler raises, or print it where nobody looks.
             _logger.debug("%s failed", message.get("action"), exc_info=True)
-            self.send({"kind": "problem", "text": printable(explain_error(error))})
+            self._tell({"kind": "problem", "text": printable(explain_error(error))})
         # Not while another thread draws: traitlets loses what is set while a second thread holds its notifications.
         with self._drawing:
-            self.heard = {"view": str(message.get("view", "")), "number": message.get("number", 0)}
+            self.heard = {"view": self._asker, "number": message.get("number", 0)}
+
+    def _tell(self, message: dict[str, Any], view: str | None = None) -> None:
+        """Send a message to the page that asked, not to others that show the same explorer."""
+        self.send({**message, "view": self._asker if view is None else view})
 
     def _act(self, verb: str, value: dict[str, Any]) -> None:
         state = self.state
@@ -202,15 +207,15 @@ class Explorer(anywidget.AnyWidget):
         elif verb == "reload":
             self._coordinator.reload()
         elif verb == "code":
-            self.send({"kind": "code", "text": self.code()})
+            self._tell({"kind": "code", "text": self.code()})
         elif verb == "report":
-            self._background.run("report", self._send_report, self.send, lambda _: None)
+            self._background.run("report", self._send_report, partial(self._tell, view=self._asker), lambda _: None)
 
     def _show_part(self, part: str, column: str) -> None:
         if any(field.name == column for field in self.state.table.schema.top_level):
             self.state.column = column
         self._arrange("collapse", part, False)
-        self.send({"kind": "part", "part": part})
+        self._tell({"kind": "part", "part": part})
 
     def _arrange(self, verb: str, part: str, is_on: bool) -> None:
         name = "collapsed" if verb == "collapse" else "wide"

@@ -2,14 +2,14 @@
 import { fileName, save } from "./saving.js";
 
 const SCALE = 2;
-const VARIABLE = /var\((--[\w-]+)(?:,[^()]*(?:\([^()]*\))?[^()]*)?\)/g;
+const VARIABLE = /var\((--[\w-]+)(?:,[^()]*(?:\([^()]*\)[^()]*)*)?\)/g;
 
 /**
  * The svg by itself: what the page's theme says stands in it.
  * @param {string} svg
  * @param {Element} place
  */
-function standAlone(svg, place) {
+export function standAlone(svg, place) {
   const style = getComputedStyle(place);
   const whole = svg.replace(VARIABLE, (text, name) => style.getPropertyValue(name).trim() || text);
   const back = style.getPropertyValue("--icestats-back").trim() || "#ffffff";

@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { useContext, useState } from "preact/hooks";
 
-import { PartContext, useAct, useDebounced, useOwned } from "./hooks.js";
+import { PartContext, useAct, useDebounced, useLink, useOwned } from "./hooks.js";
 import { Popover } from "./popover.js";
 
 const TYPING_MS = 400;
@@ -53,7 +53,7 @@ function Select({ field: { options = [], label, about }, value, change }) {
 
 /** @param {Props} props */
 function Segments({ field: { options = [], label, about, name }, value, change }) {
-  const group = `icestats-${useContext(PartContext)}-${name}`;
+  const group = `icestats-${useLink().view}-${useContext(PartContext)}-${name}`;
   return html`<div class="icestats-field" role="radiogroup" aria-label=${label} title=${about}>
     <${Label} text=${label} />
     <span class="icestats-segments">

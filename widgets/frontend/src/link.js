@@ -72,6 +72,8 @@ export class Link {
   /** @param {Message} message */
   receive(message) {
     if (this.mood === "lost") this.feel("");
+    // Other pages may show the same explorer: what they asked for is theirs.
+    if (message.view && message.view !== this.view) return;
     for (const listen of this.listeners) listen(message);
   }
 

@@ -60,4 +60,4 @@ export interface RowsMessage { kind: "rows"; grid: string; offset: number; row_c
 export interface FileMessage { kind: "file"; name: string; type: string; text: string }
 export interface SaidMessage { kind: "code" | "problem"; text: string }
 export interface PartMessage { kind: "part"; part: string }
-export type Message = PartMessage | Completions | RowsMessage | FileMessage | SaidMessage;
+export type Message = (PartMessage | Completions | RowsMessage | FileMessage | SaidMessage) & { view?: string };

@@ -3,6 +3,7 @@ import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { standAlone } from "../src/figure_file.js";
 import { parseSvg } from "../src/picture.js";
 import { findPlot, fractions, nextMark } from "../src/plot_area.js";
 
@@ -39,4 +40,13 @@ test("nothing in a figure runs, or is loaded from elsewhere", () => {
   assert.doesNotMatch(root.outerHTML, /alert|example|foreignObject|script/);
   assert.match(root.outerHTML, /#here/);
   assert.equal(parseSvg("no picture"), null);
+});
+
+test("a figure by itself has the page's colours, and its texts as they are, however long", () => {
+  const place = document.createElement("div");
+  place.style.setProperty("--line", "#123456");
+  document.body.append(place);
+  const text = `var(--line,${"x".repeat(200_000)}`;
+  assert.equal(standAlone(`<svg><path fill="var(--line, rgb(1 2 3/4%))"/>${text}</svg>`, place), `<svg><rect width="100%" height="100%" fill="#ffffff"/><path fill="#123456"/>${text}</svg>`);
+  place.remove();
 });

@@ -268,13 +268,3 @@ def _number(value: float) -> str:
 def _text(text: str, *, lines: bool = False) -> str:
     shown = "\n".join(map(printable, text.split("\n"))) if lines else printable(text)
     return escape(shown)
-
-
-def cut_to_width(text: str, room: float) -> str:
-    """Return a text as far as it fits in some pixels."""
-    if text_width(text) <= room:
-        return text
-    kept = text
-    while kept and text_width(f"{kept}…") > room:
-        kept = kept[:-1]
-    return f"{kept}…"

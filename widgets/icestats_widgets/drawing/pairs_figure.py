@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from icestats.answers.text import counted
-from icestats_widgets.drawing.canvas import HEAT_LEVELS, Canvas, Picture, cut_to_width, text_width
+from icestats_widgets.drawing.canvas import HEAT_LEVELS, Canvas, Picture, shorten, text_width
 
 _CELL, _LEAST_NAMED, _HEAD = 34.0, 11.0, 18.0
 _MOST_LABEL = 0.4
@@ -47,7 +47,7 @@ def build_pairs_figure(
     canvas = Canvas(width, _HEAD + cell * len(columns) + gap, label)
     for place, name in enumerate(names if cell >= _LEAST_NAMED else ()):
         middle = _HEAD + cell * (place + 0.5) + 4
-        canvas.text(0, middle, cut_to_width(name, left - 8), title=columns[place])
+        canvas.text(0, middle, shorten(name, left - 8), title=columns[place])
         canvas.text(left + cell * (place + 0.5), _HEAD - 6, str(place + 1), anchor="middle", title=columns[place])
     for row in range(len(columns)):
         for column in range(len(columns)):

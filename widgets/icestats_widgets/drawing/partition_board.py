@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -88,10 +89,11 @@ class Axis:
 
     def range(self, first: int, last: int) -> FieldRange | None:
         """Return the values from a first to a last place; None if these are all."""
-        if first == 0 and last == len(self.runs) - 1:
-            return None
         runs = self.runs[first : last + 1]
         known = [run for run in runs if run.lower is not None]
+        # Null alone stands beside a calendar.
+        if known and runs == self.runs:
+            return None
         lower, upper = (known[0].lower, known[-1].upper) if known else (None, None)
         return field_range(self.field, self.type, lower, upper, with_null=len(known) < len(runs))
 
@@ -261,8 +263,12 @@ class Board:
         """Return the zone of a name."""
         return next((zone for zone in self.zones if zone.name == name), None)
 
+    def select(self, partitions: pa.Table) -> pa.Table:
+        """Return the partitions that are drawn, those of the board's spec: in others, values are of other rows."""
+        return partitions.filter(pc.equal(partitions["spec_id"], self.spec_id))
+
     def keys(self, partitions: pa.Table) -> list[Key]:
-        """Return the values of each partition on the board's axes, row by row, whatever its spec."""
+        """Return the values of each partition on the board's axes, row by row."""
         return list(zip(*(_values(partitions, axis.field) for axis in self.axes), strict=True))
 
     def place(self, key: Key) -> tuple[int, Cell] | None:
@@ -343,7 +349,7 @@ def build_board(
 
 def sum_cells(partitions: pa.Table, board: Board) -> Cells:
     """Return what lies at each place."""
-    rows = partitions.filter(pc.equal(partitions["spec_id"], board.spec_id))
+    rows = board.select(partitions)
     figures = np.stack([rows[name].to_numpy() for name in SUMMED], axis=1) if rows.num_rows else np.zeros((0, 5))
     members: dict[tuple[int, Cell], list[int]] = {}
     keys, find_place = board.keys(rows), cache(board.place)
@@ -361,7 +367,9 @@ def _short(text: str) -> str:
 
 
 def _values(rows: pa.Table, field: PartitionField) -> list[Any]:
-    return to_values(pc.struct_field(rows["partition"], field.name))
+    values = to_values(pc.struct_field(rows["partition"], field.name))
+    # One object for each NaN: as a key, NaN equals itself alone.
+    return [math.nan if value != value else value for value in values]
 
 
 def _unit(field: PartitionField, kind: str, values: Sequence[Any]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icestats.answers.text import counted, render_rows
-from icestats_widgets.drawing.canvas import Canvas, Picture, cut_to_width, text_width
+from icestats_widgets.drawing.canvas import Canvas, Picture, shorten, text_width
 from icestats_widgets.drawing.scales import LinearScale
 
 _ROW, _BAR, _TOP = 18, 12, 8
@@ -39,7 +39,7 @@ def build_values_figure(values: Sequence[tuple[str, int, int]], row_count: int, 
     for place, ((text, lower, upper), share) in enumerate(zip(values, shares, strict=True)):
         top = _TOP + place * _ROW
         title = f"{text}\n{render_rows(lower, upper)}, {share}"
-        canvas.text(left - 6, top + _BAR - 2, cut_to_width(text, left - 8), anchor="end", title=title)
+        canvas.text(left - 6, top + _BAR - 2, shorten(text, left - 8), anchor="end", title=title)
         canvas.rect(left, top, scale.position(upper) * room, _BAR, "data", key=str(place), title=title)
         canvas.text(left + scale.position(upper) * room + 4, top + _BAR - 2, share)
     return canvas.picture()

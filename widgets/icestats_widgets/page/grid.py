@@ -232,7 +232,7 @@ class Grid:
         """Return all rows as CSV. What a spreadsheet would run as a formula begins with an apostrophe."""
         lines = io.StringIO()
         writer = csv.writer(lines)
-        writer.writerow([column["title"] for column in self.columns])
+        writer.writerow([_safe(column["title"]) for column in self.columns])
         for row in self._shown.window(0, _MOST_ROWS_SAVED):
             writer.writerow([_safe(cell.get("t", "")) for cell in row["cells"]])
         return lines.getvalue()

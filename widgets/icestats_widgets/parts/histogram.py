@@ -53,6 +53,7 @@ class HistogramPanel(Part):
 
     def blocks(self) -> list[Block]:
         """Return the histogram with its controls."""
+        self._picture = None
         part, column = self.state.histogram, self.state.column
         if column is None:
             return [text_block("No column to show.", "quiet")]

@@ -110,9 +110,10 @@ class PartitionsPart(Part):
         return self.state.partitions if part is None or self.state.selection.ranges else part.partitions
 
     def _verdicts(self, board: Board) -> dict[Any, str] | None:
-        plan, partitions = self.state.plan, self.state.partitions
+        plan = self.state.plan
         if plan is None:
             return None
+        partitions = board.select(self.state.partitions)
         verdicts: dict[Any, str] = {}
         for key, step in zip(board.keys(partitions), plan_of_partitions(plan, partitions), strict=True):
             # A place stands for several partitions if fields are summed; it is kept if one of them is.

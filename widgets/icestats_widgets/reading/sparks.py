@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted
-from icestats.errors import CallError, FilterError, StatisticsMissingError
+from icestats.errors import CallError, StatisticsMissingError
 from icestats.iceberg.metadata import Field
 from icestats.read.puffin.committed_partitions import MergedSketches
 from icestats.stats.histogram import Histogram, build_histogram
@@ -107,7 +107,7 @@ def read_part_sketches(table: Table, part: SelectedPart) -> PartSketches:
     for column in table.schema.top_level:
         try:
             found = table.merge_partition_sketches(column.name, part.where, partial=part.partial)
-        except (StatisticsMissingError, FilterError):
+        except (StatisticsMissingError, CallError):
             continue
         ndvs[column.name] = (found.ndv, _explain(found))
         if found.kll is not None:

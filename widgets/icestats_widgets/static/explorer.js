@@ -647,6 +647,7 @@ var Link = class {
   /** @param {Message} message */
   receive(message) {
     if (this.mood === "lost") this.feel("");
+    if (message.view && message.view !== this.view) return;
     for (const listen of this.listeners) listen(message);
   }
   hear() {
@@ -727,7 +728,7 @@ function CopyButton({ text, label, children }) {
 
 // src/figure_file.js
 var SCALE = 2;
-var VARIABLE = /var\((--[\w-]+)(?:,[^()]*(?:\([^()]*\))?[^()]*)?\)/g;
+var VARIABLE = /var\((--[\w-]+)(?:,[^()]*(?:\([^()]*\)[^()]*)*)?\)/g;
 function standAlone(svg, place) {
   const style = getComputedStyle(place);
   const whole = svg.replace(VARIABLE, (text, name) => style.getPropertyValue(name).trim() || text);
@@ -1164,7 +1165,7 @@ function Select({ field: { options = [], label, about }, value, change }) {
   </label>`;
 }
 function Segments({ field: { options = [], label, about, name }, value, change }) {
-  const group = `icestats-${j2(PartContext)}-${name}`;
+  const group = `icestats-${useLink().view}-${j2(PartContext)}-${name}`;
   return m2`<div class="icestats-field" role="radiogroup" aria-label=${label} title=${about}>
     <${Label} text=${label} />
     <span class="icestats-segments">

@@ -19,7 +19,8 @@ from icestats_widgets.page.grid import Row
 Cell = dict[str, Any]
 Order = npt.NDArray[np.int64]
 _UNITS = {"": 1, "b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "tb": 10**12}
-_COMPARISON = re.compile(r"\b([a-z]+)\s*(<=|>=|=|<|>)\s*([\d_,.]+)\s*([kmgt]?b?)\b", re.IGNORECASE)
+_COMPARISON = re.compile(r"\b([a-z]+)\s*(<=|>=|=|<|>)\s*(\d[\d_,]*(?:\.\d*)?|\.\d+)\s*([kmgt]?b?)\b", re.IGNORECASE)
+_LARGEST = 2**63 - 1
 _OPERATORS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal, "=": pc.equal}
 
 
@@ -94,9 +95,8 @@ def _masks(block: Block, words: str) -> Iterator[pa.Array]:
     for name, operator, number, unit in _COMPARISON.findall(rest):
         find = block.values.get(name.lower())
         if find is not None and pa.types.is_integer((values := find()).type):
-            yield _OPERATORS[operator](
-                values, int(float(number.replace(",", "").replace("_", "")) * _UNITS[unit.lower()])
-            )
+            value = float(number.replace(",", "").replace("_", "")) * _UNITS[unit.lower()]
+            yield _OPERATORS[operator](values, int(min(value, _LARGEST)))
     for word in _COMPARISON.sub(" ", rest).split():
         if block.texts is not None:
             yield pc.match_substring(block.texts(), word, ignore_case=True)

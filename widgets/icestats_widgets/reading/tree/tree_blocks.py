@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks
-from icestats.answers.text import counted, render_time
+from icestats.answers.text import counted, printable, render_time
 from icestats.iceberg.metadata import Field
 from icestats.table.overview import KeyRange, Overview
 from icestats.table.table import Table
@@ -36,7 +36,7 @@ NOTHING: Cell = {"t": ""}
 
 def column_titles(column: str | None) -> list[dict[str, Any]]:
     """Return the columns of the grid; the last three show the selected column."""
-    of = f" of {column}" if column else ""
+    of = f" of {printable(column)}" if column else ""
     return [
         {**one, "title": f"{one['title']}{of}"} if one["name"] in ("nulls", "lower", "upper") else dict(one)
         for one in COLUMNS
