@@ -37,7 +37,7 @@ from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.configuration import check_configuration
 from icestats.iceberg.metadata import build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
-from icestats.iceberg.storage import Storage, check_local, local_path, open_input, read_range
+from icestats.iceberg.storage import Storage, check_local, limit_retries, local_path, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
@@ -71,7 +71,7 @@ class ConfinedFileIO(FileIO):
 
     def __init__(self, io: FileIO, home: str) -> None:
         super().__init__(io.properties)
-        self._io = io
+        self._io = limit_retries(io)
         self._home = home
 
     def new_input(self, location: str) -> InputFile:
