@@ -35,7 +35,7 @@ from icestats.errors import CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.configuration import check_configuration
-from icestats.iceberg.metadata import build_metadata, inflate, parse_document, read_document
+from icestats.iceberg.metadata import GZIP_MAGIC, build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
 from icestats.iceberg.storage import Storage, check_local, limit_retries, local_path, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles
@@ -253,14 +253,14 @@ def _read_metadata(file: InputFile) -> InputFile:
     """Read a metadata.json; raise MetadataError where it is more than the kit's own reader takes."""
     with file.open() as stream:
         data = read_range(stream, file.location, 0, None)
-    is_gzip = isinstance(Compressor.get_compressor(file.location), GzipCompressor)
-    document = parse_document(inflate(data, file.location) if is_gzip else data, file.location)
+    data = inflate(data, file.location) if data.startswith(GZIP_MAGIC) else data
+    document = parse_document(data, file.location)
     if not build_metadata(document, file.location).table_uuid:
         # Of format version 1. PyIceberg makes one up at each reading, and takes it for another table then.
-        known = document | {"table-uuid": str(uuid5(NAMESPACE_URL, file.location))}
-        data = json.dumps(known).encode()
-        data = gzip.compress(data) if is_gzip else data
-    return _ReadFile(file.location, data)
+        data = json.dumps(document | {"table-uuid": str(uuid5(NAMESPACE_URL, file.location))}).encode()
+    # Iceberg's Java library reads `*.metadata.json.gz` too, of which PyIceberg does not know that it is compressed.
+    is_gzip = isinstance(Compressor.get_compressor(file.location), GzipCompressor)
+    return _ReadFile(file.location, gzip.compress(data, 1) if is_gzip else data)
 
 
 class _Confined(Catalog):
@@ -294,7 +294,10 @@ class _Confined(Catalog):
     def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
         if current_table is not None and (refusal := find_unsafe_write(current_table)) is not None:
             raise refusal
-        return super()._update_and_stage_table(current_table, *arguments)  # type: ignore[misc]  # of catalogs that write metadata themselves
+        staged = super()._update_and_stage_table(current_table, *arguments)  # type: ignore[misc]  # of catalogs that write metadata themselves
+        if current_table is not None:
+            staged.metadata = _keep_times_in_order(staged.metadata, current_table.metadata)
+        return staged
 
 
 class _ConfinedServer(_Confined):
@@ -330,12 +333,52 @@ class _ConfinedMetastore(_Confined):
         return found
 
 
+class _ConfinedGlue(_Confined):
+    """Of Glue: PyIceberg makes the table's entry anew, without what it does not know.
+
+    What is committed here changes the parameters alone. Glue refuses an entry of another version than was read.
+    """
+
+    def _update_glue_table(self, database_name: str, table_name: str, table_input: Any, version_id: str) -> None:
+        present = self._get_glue_table(database_name, table_name)  # type: ignore[attr-defined]  # of Glue's catalogs
+        kept = {name: present[name] for name in _KEPT_BY_GLUE if name in present}
+        super()._update_glue_table(database_name, table_name, {**table_input, **kept}, version_id)  # type: ignore[misc]  # of Glue's catalogs
+
+
+_KEPT_BY_GLUE = (
+    "Description",
+    "Owner",
+    "Retention",
+    "StorageDescriptor",
+    "PartitionKeys",
+    "ViewOriginalText",
+    "ViewExpandedText",
+    "TargetTable",
+)
+"""The parts of a table's entry that its update takes, but its name, type and parameters."""
+
+
 def _keeping_descriptor(kind: type[Any]) -> type[Any]:
     def keep(table: Any, name: str, value: Any) -> None:
         if name != "sd":
             object.__setattr__(table, name, value)
 
     return type(kind.__name__, (kind,), {"__setattr__": keep})
+
+
+def _keep_times_in_order(metadata: IcebergMetadata, before: IcebergMetadata) -> IcebergMetadata:
+    """Return the next version with no time before that of the last: Java loads no table whose times go back a minute.
+
+    A machine's clock may be behind those of other writers (`TableMetadata`'s constructor).
+    """
+    least = before.last_updated_ms
+    if metadata.last_updated_ms >= least:
+        return metadata
+    count = len(before.snapshot_log)
+    added = [entry.model_copy(update={"timestamp_ms": least}) for entry in metadata.snapshot_log[count:]]
+    return metadata.model_copy(
+        update={"last_updated_ms": least, "snapshot_log": [*metadata.snapshot_log[:count], *added]}
+    )
 
 
 def _names_code(name: str) -> bool:
@@ -345,6 +388,10 @@ def _names_code(name: str) -> bool:
 
 @functools.cache
 def _confined_class(kind: type[Catalog]) -> type[Catalog]:
-    marks = {"_response_to_table": _ConfinedServer, "_get_hive_table": _ConfinedMetastore}
+    marks = {
+        "_response_to_table": _ConfinedServer,
+        "_get_hive_table": _ConfinedMetastore,
+        "_update_glue_table": _ConfinedGlue,
+    }
     base = next((marks[mark] for mark in marks if hasattr(kind, mark)), _Confined)
     return type(kind.__name__, (base, kind), {})
