@@ -41,6 +41,8 @@ from icestats.iceberg.storage import Storage, check_local, limit_retries, local_
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
+_GLUES_OWN = ("metadata_location", "previous_metadata_location", "table_type")
+"""Parameters by which a table's entry in Glue says what it is, and where its metadata is."""
 _VERSIONS = (".metadata.json", ".metadata.json.gz")
 _MOST_DELETED = 1_000
 """How many earlier versions one commit deletes: a metadata log may name any number, each a request to the storage."""
@@ -184,7 +186,26 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
 
 def find_unsafe_write(table: Table) -> CommitError | None:
     """Return why nothing is written to a table, for what its own properties say of how; None: nothing is wrong."""
-    return _find_unsafe(table.name(), table.metadata, table.metadata_location)
+    name, metadata = ".".join(table.name()), table.metadata
+    if _LOCATION_PROVIDER in metadata.properties:
+        return CommitError(
+            f"{name} names code to run in its property {_LOCATION_PROVIDER}: nothing is committed; remove "
+            "the property if you may, or commit with the engine that has this class"
+        )
+    own = [(key, metadata.properties[key].upper()) for key in _GLUES_OWN if key in metadata.properties]
+    odd = [key for key, value in own if (key, value) != ("table_type", "ICEBERG")]
+    if odd and hasattr(table.catalog, "_update_glue_table"):
+        return CommitError(
+            f"{name} has a property {odd[0]}, which PyIceberg would put in the place of Glue's own: nothing is "
+            "committed; remove the property if you may"
+        )
+    if is_at_home(metadata, table.metadata_location):
+        return None
+    # Where its metadata.json is, is where files may be deleted: no location of its own moves it elsewhere.
+    return CommitError(
+        f"{name} keeps its metadata at {metadata_folder(metadata)}, by its location or its write.metadata.path, "
+        f"which is not where its metadata.json is ({table.metadata_location}): nothing is committed"
+    )
 
 
 def find_unsafe_deletes(table: Table) -> CommitError | None:
@@ -215,21 +236,6 @@ def is_beside(location: str, metadata_location: str) -> bool:
     """Whether a file is in the folder of a metadata.json, and no symbolic link."""
     path = local_path(location)
     return folder_of(location) == folder_of(metadata_location) and not (path is not None and path.is_symlink())
-
-
-def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_location: str) -> CommitError | None:
-    if _LOCATION_PROVIDER in metadata.properties:
-        return CommitError(
-            f"{'.'.join(name)} names code to run in its property {_LOCATION_PROVIDER}: nothing is committed; remove "
-            "the property if you may, or commit with the engine that has this class"
-        )
-    if is_at_home(metadata, metadata_location):
-        return None
-    # Where its metadata.json is, is where files may be deleted: no location of its own moves it elsewhere.
-    return CommitError(
-        f"{'.'.join(name)} keeps its metadata at {metadata_folder(metadata)}, by its location or its "
-        f"write.metadata.path, which is not where its metadata.json is ({metadata_location}): nothing is committed"
-    )
 
 
 class _ReadFile(InputFile):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import boto3
 import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
 import icestats
+from icestats.errors import CommitError
 from icestats.table import writers
 from tests.committed_statistics import ROWS
 from tests.s3_server import run_s3
@@ -54,3 +57,18 @@ def test_the_entry_stays_as_others_have_described_it(change, properties):
     assert after["Description"] == "of the table"
     assert after["Parameters"].pop("metadata_location") != before["Parameters"].pop("metadata_location")
     assert {name: after[name] for name in after if name not in OWN} == {n: before[n] for n in before if n not in OWN}
+
+
+@pytest.mark.parametrize("name", ["metadata_location", "table_type"])
+def test_no_property_of_a_table_says_where_its_metadata_is(name, properties):
+    """PyIceberg puts the properties of a table's metadata over the parameters of its entry."""
+    own = GlueCatalog("glue", **properties).load_table("db.t")
+    statistics = icestats.load("db.t", catalog=properties).compute(manifests=True)
+    document = json.loads(own.io.new_input(own.metadata_location).open().read())
+    document["properties"] = {"table_type": "iceberg"} | {name: "s3://bucket/elsewhere/v1.metadata.json"}
+    with own.io.new_output(own.metadata_location).create(overwrite=True) as stream:
+        stream.write(json.dumps(document).encode())
+    with pytest.raises(CommitError, match=f"a property {name}, which PyIceberg would put in the place"):
+        statistics.commit()
+    parameters = read_entry(properties["glue.endpoint"])["Parameters"]
+    assert (parameters["metadata_location"], parameters["table_type"]) == (own.metadata_location, "ICEBERG")
