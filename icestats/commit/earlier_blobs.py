@@ -70,8 +70,8 @@ def read_earlier(
             continue
         try:
             footer = read_puffin_footer(files, path)
-            wanted = [b for b in footer.blobs if b.type != _DELETION_VECTOR and blob_key(b) not in taken]
-            wanted = [b for b in wanted if columns.keys() >= set(b.field_ids)]
+            lacking = [b for b in footer.blobs if b.type != _DELETION_VECTOR and blob_key(b) not in taken]
+            wanted = [b for b in lacking if columns.keys() >= set(b.field_ids)]
             check_carried(wanted, left, path)
             blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in wanted)
         except MetadataError as error:
@@ -83,7 +83,8 @@ def read_earlier(
         taken |= carried
         listed = tuple(listed for listed in entry.blobs if blob_key(listed) in carried)
         found.append(ExistingFile(replace(entry, blobs=listed), blobs, {}))
-        carried_files |= {checksum, *_carried_files(footer.properties)}
+        # A column that was dropped may come back: the file is looked at again then.
+        carried_files |= {*([checksum] if len(wanted) == len(lacking) else []), *_carried_files(footer.properties)}
     return found, tuple(unread), " ".join(sorted(carried_files))
 
 

@@ -347,6 +347,12 @@ def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | Non
     return found
 
 
+def list_standing(table: Table, entry: Entry) -> Iterator[TableMetadata]:
+    """Yield the replaced versions that have an entry's file, the newest first; raises as `list_since`."""
+    path = entry.statistics_path
+    return (version for version in _read_log(table, ()) if find_path(version, entry) == path)
+
+
 def find_committed(table: Table, changes: Sequence[EntryChange], known: Collection[str]) -> Table | None:
     """Return the table as its catalog has it now if all of some changes are in it, or were since a version; else None.
 

@@ -35,12 +35,14 @@ from icestats.errors import CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.configuration import check_configuration
-from icestats.iceberg.metadata import build_metadata, inflate, parse_document, read_document
+from icestats.iceberg.metadata import GZIP_MAGIC, build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
-from icestats.iceberg.storage import Storage, check_local, local_path, open_input, read_range
+from icestats.iceberg.storage import Storage, check_local, limit_retries, local_path, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
+_GLUES_OWN = ("metadata_location", "previous_metadata_location", "table_type")
+"""Parameters by which a table's entry in Glue says what it is, and where its metadata is."""
 _VERSIONS = (".metadata.json", ".metadata.json.gz")
 _MOST_DELETED = 1_000
 """How many earlier versions one commit deletes: a metadata log may name any number, each a request to the storage."""
@@ -71,7 +73,7 @@ class ConfinedFileIO(FileIO):
 
     def __init__(self, io: FileIO, home: str) -> None:
         super().__init__(io.properties)
-        self._io = io
+        self._io = limit_retries(io)
         self._home = home
 
     def new_input(self, location: str) -> InputFile:
@@ -184,7 +186,26 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
 
 def find_unsafe_write(table: Table) -> CommitError | None:
     """Return why nothing is written to a table, for what its own properties say of how; None: nothing is wrong."""
-    return _find_unsafe(table.name(), table.metadata, table.metadata_location)
+    name, metadata = ".".join(table.name()), table.metadata
+    if _LOCATION_PROVIDER in metadata.properties:
+        return CommitError(
+            f"{name} names code to run in its property {_LOCATION_PROVIDER}: nothing is committed; remove "
+            "the property if you may, or commit with the engine that has this class"
+        )
+    own = [(key, metadata.properties[key].upper()) for key in _GLUES_OWN if key in metadata.properties]
+    odd = [key for key, value in own if (key, value) != ("table_type", "ICEBERG")]
+    if odd and hasattr(table.catalog, "_update_glue_table"):
+        return CommitError(
+            f"{name} has a property {odd[0]}, which PyIceberg would put in the place of Glue's own: nothing is "
+            "committed; remove the property if you may"
+        )
+    if is_at_home(metadata, table.metadata_location):
+        return None
+    # Where its metadata.json is, is where files may be deleted: no location of its own moves it elsewhere.
+    return CommitError(
+        f"{name} keeps its metadata at {metadata_folder(metadata)}, by its location or its write.metadata.path, "
+        f"which is not where its metadata.json is ({table.metadata_location}): nothing is committed"
+    )
 
 
 def find_unsafe_deletes(table: Table) -> CommitError | None:
@@ -217,21 +238,6 @@ def is_beside(location: str, metadata_location: str) -> bool:
     return folder_of(location) == folder_of(metadata_location) and not (path is not None and path.is_symlink())
 
 
-def _find_unsafe(name: tuple[str, ...], metadata: IcebergMetadata, metadata_location: str) -> CommitError | None:
-    if _LOCATION_PROVIDER in metadata.properties:
-        return CommitError(
-            f"{'.'.join(name)} names code to run in its property {_LOCATION_PROVIDER}: nothing is committed; remove "
-            "the property if you may, or commit with the engine that has this class"
-        )
-    if is_at_home(metadata, metadata_location):
-        return None
-    # Where its metadata.json is, is where files may be deleted: no location of its own moves it elsewhere.
-    return CommitError(
-        f"{'.'.join(name)} keeps its metadata at {metadata_folder(metadata)}, by its location or its "
-        f"write.metadata.path, which is not where its metadata.json is ({metadata_location}): nothing is committed"
-    )
-
-
 class _ReadFile(InputFile):
     """A file that has been read, so that what is used of it is what was looked at."""
 
@@ -253,14 +259,14 @@ def _read_metadata(file: InputFile) -> InputFile:
     """Read a metadata.json; raise MetadataError where it is more than the kit's own reader takes."""
     with file.open() as stream:
         data = read_range(stream, file.location, 0, None)
-    is_gzip = isinstance(Compressor.get_compressor(file.location), GzipCompressor)
-    document = parse_document(inflate(data, file.location) if is_gzip else data, file.location)
+    data = inflate(data, file.location) if data.startswith(GZIP_MAGIC) else data
+    document = parse_document(data, file.location)
     if not build_metadata(document, file.location).table_uuid:
         # Of format version 1. PyIceberg makes one up at each reading, and takes it for another table then.
-        known = document | {"table-uuid": str(uuid5(NAMESPACE_URL, file.location))}
-        data = json.dumps(known).encode()
-        data = gzip.compress(data) if is_gzip else data
-    return _ReadFile(file.location, data)
+        data = json.dumps(document | {"table-uuid": str(uuid5(NAMESPACE_URL, file.location))}).encode()
+    # Iceberg's Java library reads `*.metadata.json.gz` too, of which PyIceberg does not know that it is compressed.
+    is_gzip = isinstance(Compressor.get_compressor(file.location), GzipCompressor)
+    return _ReadFile(file.location, gzip.compress(data, 1) if is_gzip else data)
 
 
 class _Confined(Catalog):
@@ -294,7 +300,10 @@ class _Confined(Catalog):
     def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
         if current_table is not None and (refusal := find_unsafe_write(current_table)) is not None:
             raise refusal
-        return super()._update_and_stage_table(current_table, *arguments)  # type: ignore[misc]  # of catalogs that write metadata themselves
+        staged = super()._update_and_stage_table(current_table, *arguments)  # type: ignore[misc]  # of catalogs that write metadata themselves
+        if current_table is not None:
+            staged.metadata = _keep_times_in_order(staged.metadata, current_table.metadata)
+        return staged
 
 
 class _ConfinedServer(_Confined):
@@ -330,12 +339,52 @@ class _ConfinedMetastore(_Confined):
         return found
 
 
+class _ConfinedGlue(_Confined):
+    """Of Glue: PyIceberg makes the table's entry anew, without what it does not know.
+
+    What is committed here changes the parameters alone. Glue refuses an entry of another version than was read.
+    """
+
+    def _update_glue_table(self, database_name: str, table_name: str, table_input: Any, version_id: str) -> None:
+        present = self._get_glue_table(database_name, table_name)  # type: ignore[attr-defined]  # of Glue's catalogs
+        kept = {name: present[name] for name in _KEPT_BY_GLUE if name in present}
+        super()._update_glue_table(database_name, table_name, {**table_input, **kept}, version_id)  # type: ignore[misc]  # of Glue's catalogs
+
+
+_KEPT_BY_GLUE = (
+    "Description",
+    "Owner",
+    "Retention",
+    "StorageDescriptor",
+    "PartitionKeys",
+    "ViewOriginalText",
+    "ViewExpandedText",
+    "TargetTable",
+)
+"""The parts of a table's entry that its update takes, but its name, type and parameters."""
+
+
 def _keeping_descriptor(kind: type[Any]) -> type[Any]:
     def keep(table: Any, name: str, value: Any) -> None:
         if name != "sd":
             object.__setattr__(table, name, value)
 
     return type(kind.__name__, (kind,), {"__setattr__": keep})
+
+
+def _keep_times_in_order(metadata: IcebergMetadata, before: IcebergMetadata) -> IcebergMetadata:
+    """Return the next version with no time before that of the last: Java loads no table whose times go back a minute.
+
+    A machine's clock may be behind those of other writers (`TableMetadata`'s constructor).
+    """
+    least = before.last_updated_ms
+    if metadata.last_updated_ms >= least:
+        return metadata
+    count = len(before.snapshot_log)
+    added = [entry.model_copy(update={"timestamp_ms": least}) for entry in metadata.snapshot_log[count:]]
+    return metadata.model_copy(
+        update={"last_updated_ms": least, "snapshot_log": [*metadata.snapshot_log[:count], *added]}
+    )
 
 
 def _names_code(name: str) -> bool:
@@ -345,6 +394,10 @@ def _names_code(name: str) -> bool:
 
 @functools.cache
 def _confined_class(kind: type[Catalog]) -> type[Catalog]:
-    marks = {"_response_to_table": _ConfinedServer, "_get_hive_table": _ConfinedMetastore}
+    marks = {
+        "_response_to_table": _ConfinedServer,
+        "_get_hive_table": _ConfinedMetastore,
+        "_update_glue_table": _ConfinedGlue,
+    }
     base = next((marks[mark] for mark in marks if hasattr(kind, mark)), _Confined)
     return type(kind.__name__, (base, kind), {})

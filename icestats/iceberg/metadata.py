@@ -495,7 +495,7 @@ def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
         format_version=version,
         table_uuid=str(doc.get("table-uuid", "")),
         location=str(doc["location"]),
-        last_updated_ms=_long(doc.get("last-updated-ms", 0)),
+        last_updated_ms=_time(doc.get("last-updated-ms", 0)),
         schemas=schemas,
         current_schema_id=current_schema_id,
         specs=specs,

@@ -131,7 +131,7 @@ class Storage:
                 with warnings.catch_warnings():
                     # That a scheme is unknown is said by the error that follows.
                     warnings.simplefilter("ignore")
-                    self._file_ios[scheme] = _limit_retries(load_file_io(self.properties, location), scheme)
+                    self._file_ios[scheme] = limit_retries(load_file_io(self.properties, location))
         return self._file_ios[scheme]
 
 
@@ -238,20 +238,21 @@ def check_value_count(data: bytes, most: int) -> None:
         raise ValueError(f"some {count:,} values of JSON, expected {most:,} at most")
 
 
-def _limit_retries(file_io: FileIO, scheme: str) -> FileIO:
+def limit_retries(file_io: FileIO) -> FileIO:
     """Limit how long Arrow retries Google Cloud Storage; a FileIO named by `py-io-impl` stays as it is."""
-    if scheme not in _GCS_SCHEMES:
-        return file_io
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
     if not isinstance(file_io, PyArrowFileIO):
         return file_io
     find = file_io.fs_by_scheme
 
-    @functools.cache
+    @functools.lru_cache
     def find_limited(scheme: str, netloc: str | None) -> FileSystem:
+        found = find(scheme, netloc)
+        if scheme not in _GCS_SCHEMES:
+            return found
         # How a file system is pickled says what it was made of.
-        arguments = find(scheme, netloc).__reduce__()[1][0]
+        arguments = found.__reduce__()[1][0]
         from pyarrow.fs import GcsFileSystem
 
         return GcsFileSystem(**(arguments | {"retry_time_limit": dt.timedelta(seconds=GCS_RETRY_LIMIT_S)}))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pyiceberg.table.update import SetCurrentSchemaUpdate
 
 import icestats
 from icestats.commit.puffin_writer import NewBlob
@@ -115,6 +116,21 @@ def test_what_no_reader_wants_is_not_carried_forward(table):
     table.append(ROWS.drop_columns("c"))
     commit(table, theta(table, 1))
     assert set(stored(table)) == {(THETA, (1,)), (KLL, (1,))}
+
+
+def test_what_is_of_a_column_that_comes_back_is_carried_forward_again(table):
+    """As by a rollback of the schema: an older file has it, the nearer ones have not."""
+    commit(table, theta(table, 3, b"c1"))
+    with table.update_schema() as update:
+        update.delete_column("c")
+    for _ in range(2):
+        table.append(ROWS.drop_columns("c"))
+        commit(table, theta(table, 1))
+    with table.transaction() as change:
+        change._apply((SetCurrentSchemaUpdate(schema_id=0),), ())
+    append(table)
+    commit(table, kll(table, 2))
+    assert stored(table) == {(KLL, (2,)): b"kll", (THETA, (1,)): b"theta", (THETA, (3,)): b"c1"}
 
 
 def test_a_statistics_file_of_an_ancestor_that_is_gone_hinders_no_commit(table):

@@ -11,6 +11,7 @@ from pyiceberg.catalog.dynamodb import DynamoDbCatalog
 from pyiceberg.table import StaticTable
 from pyiceberg.table.puffin import PuffinFile
 
+import icestats
 from icestats.commit.puffin_writer import MAX_LISTED_BLOB_SIZE_BYTES, NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_plan import is_spark_trapped
@@ -24,9 +25,10 @@ from icestats.errors import (
     UnsupportedError,
 )
 from icestats.iceberg.metadata import read_metadata
-from icestats.iceberg.storage import Storage
+from icestats.iceberg.storage import Storage, local_path
 from icestats.read.puffin.puffin import read_puffin_footer
 from icestats.read.puffin.statistics_age import find_listed_traps
+from icestats.table import writers
 from tests.committed_statistics import (
     KLL,
     ROWS,
@@ -45,6 +47,7 @@ from tests.committed_statistics import (
 )
 
 PRESTO = "presto-kll-sketch-bytes-v1"
+TIMES = ("last-updated-ms", "timestamp-ms")
 
 
 def test_theta_is_listed_and_everything_of_the_kit_alone_is_hidden(table):
@@ -429,3 +432,24 @@ def seen(table):
 )
 def test_which_versions_of_spark_estimate_no_rows(version, trapped):
     assert is_spark_trapped(version) is trapped
+
+
+@pytest.mark.parametrize("change", ["statistics", "rows"])
+def test_no_time_goes_back_where_another_writer_s_clock_is_ahead(table, tmp_path, change):
+    """Iceberg's Java library loads no table whose times go back by more than a minute."""
+    path = local_path(table.metadata_location)
+    document = json.loads(path.read_text())
+    for entry in (document, *document["snapshots"], *document["snapshot-log"], *document["metadata-log"]):
+        entry.update({name: time + 3_600_000 for name, time in entry.items() if name in TIMES})
+    path.write_text(json.dumps(document))
+    properties = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "name": "c"}
+    loaded = icestats.load("db.t", catalog=properties)
+    if change == "statistics":
+        assert loaded.compute(manifests=True).commit().committed
+    else:
+        assert not writers.append(loaded, ROWS).message
+    metadata = table.refresh().metadata
+    for log in (metadata.snapshot_log, metadata.metadata_log):
+        times = [*(entry.timestamp_ms for entry in log), metadata.last_updated_ms]
+        assert times == sorted(times)
+    assert metadata.last_updated_ms == document["last-updated-ms"]

@@ -248,6 +248,37 @@ def test_a_removal_goes_back_to_before_the_last_commit_and_no_further(table):
     assert [Path(path[7:]).read_bytes() for path in partition_entries(table)] == [b"PAR1old"]
 
 
+def test_going_back_again_and_again_ends_before_the_first_commit(table):
+    """What has been put back is a copy, and what stood before it was made comes next: not what it has replaced."""
+    snapshot_id = table.current_snapshot().snapshot_id
+    commit(table, theta(table, 1, ndv="1"))
+    register_partitions(table, name="old")
+    commit(table, theta(table, 1, ndv="2"))
+    new = prepare_partition_commit(table.refresh(), snapshot_id, b"PAR1new", "parquet")
+    commit_statistics(replace(prepare_commit(table, [theta(table, 1, ndv="3")]), partitions=new))
+    seen = []
+    for _ in range(4):
+        remove(table, snapshot_id, restore=True)
+        partitions = [Path(path[7:]).read_bytes() for path in partition_entries(table)]
+        seen.append(([ndv for _, _, ndv in listed(table)], partitions))
+    assert seen == [(["2"], [b"PAR1old"]), (["1"], [b"PAR1old"]), (["1"], []), ([], [])]
+
+
+def test_what_is_committed_after_a_restore_is_undone_before_it(table):
+    snapshot_id = table.current_snapshot().snapshot_id
+    commit(table, theta(table, 1, ndv="1"))
+    commit(table, theta(table, 1, ndv="2"))
+    remove(table, snapshot_id, restore=True)
+    register_partitions(table, name="new")
+    remove(table, snapshot_id, restore=True)
+    assert (listed(table), partition_entries(table)) == ([(THETA, (1,), "1")], [])
+    commit(table, theta(table, 2, ndv="4"))
+    remove(table, snapshot_id, restore=True)
+    assert listed(table) == [(THETA, (1,), "1")]
+    remove(table, snapshot_id, restore=True)
+    assert entries(table) == []
+
+
 def test_what_is_put_back_does_not_go_with_the_earlier_files_that_others_remove_as_orphans(table):
     """They do it while the restore is committed: it has looked for the files before."""
     snapshot_id = table.current_snapshot().snapshot_id

@@ -202,6 +202,16 @@ def test_gzipped_metadata_of_a_catalog_does_not_inflate_without_end(small_table,
     refused(load, "inflate to more than 67,108,864")
 
 
+def test_metadata_that_is_gzipped_by_its_older_name_takes_a_commit(small_table, catalog, load):
+    """Iceberg's Java library reads both names, PyIceberg one."""
+    path = local_path(small_table.metadata_location)
+    packed = path.rename(path.with_name("1.metadata.json.gz"))
+    catalog.drop_table("db.small")
+    catalog.register_table("db.small", packed.as_uri())
+    packed.write_bytes(gzip.compress(packed.read_bytes()))
+    assert load().compute(manifests=True).commit().committed
+
+
 @pytest.mark.parametrize("place", ["file://[x/a.stats", "s3://[x/a.stats", "hdfs://[/a.stats", "https://[::1"])
 def test_a_host_that_is_none_is_refused_in_one_line(place, document, changed, caplog):
     entry = {"snapshot-id": document["current-snapshot-id"], "file-size-in-bytes": 9, "file-footer-size-in-bytes": 9}
@@ -231,6 +241,11 @@ def test_a_place_without_a_host_takes_no_other_answer_with_it(place, document, c
     table = icestats.load(changed())
     refused(table.columns, place)
     refused(table.orphans, place)
+
+
+def test_a_time_beyond_all_years_is_one_line(document, changed):
+    document["last-updated-ms"] = 9 * 10**18
+    refused(lambda: icestats.load(changed()).orphans(), "9e+18 where milliseconds since 1970 belong")
 
 
 def test_a_spec_of_thousands_of_fields_of_one_column_is_planned(document, changed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icestats.errors import MetadataError, StatisticsMissingError, UnsupportedError
+from icestats.iceberg.storage import local_path
 from tests.added_rows import numbers
 from tests.stored_partitions import make, stored_path
 from tests.written_deletes import delete_equal, list_data_files
@@ -154,6 +156,19 @@ def test_a_file_that_is_none_is_refused(small_table, load):
     pq.write_table(pa.table({"a": [1]}), stored_path(load()))
     with pytest.raises(MetadataError, match="not partition statistics: no field partition"):
         load().partition_statistics()
+
+
+def test_of_two_files_of_a_snapshot_the_first_is_read(small_table, load):
+    """It is the one that commits replace, and that `partitions` reads."""
+    make(load()).commit()
+    path = local_path(small_table.refresh().metadata_location)
+    document = json.loads(path.read_text())
+    [entry] = document["partition-statistics"]
+    document["partition-statistics"].append({**entry, "statistics-path": "file:///gone.parquet"})
+    path.write_text(json.dumps(document))
+    assert load().partition_statistics().num_rows
+    small_table.append(numbers([1]))
+    assert "gone.parquet" not in repr(make(load()))
 
 
 def test_no_file_is_a_clear_error(small_table, load):
