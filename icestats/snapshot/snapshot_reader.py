@@ -42,6 +42,7 @@ from icestats.read.puffin.committed_partitions import (
 )
 from icestats.read.puffin.statistics_files import (
     CommittedBlob,
+    CommittedBlobs,
     CommittedFrequentValues,
     read_committed_blobs,
     read_committed_figures,
@@ -232,12 +233,12 @@ class SnapshotReader:
         return read_cached_rollups(manifests, metadata, storage, schema, progress=progress, reader=reader)
 
     @cached_property
-    def usable_blobs(self) -> tuple[CommittedBlob, ...]:
+    def usable_blobs(self) -> CommittedBlobs:
         """The blobs of the registered statistics files, the nearest first; without files that cannot be used."""
-        return tuple(self.nearest_blobs())
+        return CommittedBlobs(self.nearest_blobs())
 
     @property
-    def blobs(self) -> tuple[CommittedBlob, ...]:
+    def blobs(self) -> CommittedBlobs:
         """The usable blobs, for who asks for nothing else.
 
         Raises
@@ -252,7 +253,7 @@ class SnapshotReader:
 
     def find_committed_sizes(self, fields: Sequence[Field]) -> tuple[int, int]:
         """Return the k and lg_k of the largest committed sketches of some columns, at least the default ones."""
-        return find_committed_sizes(self.source.storage, tuple(self.nearest_blobs()), fields)
+        return find_committed_sizes(self.source.storage, self.usable_blobs, fields)
 
     def read_manifests(self) -> pa.Table:
         """Return `schemas.MANIFESTS`."""
@@ -292,10 +293,10 @@ class SnapshotReader:
     @cached_property
     def partition_indexes(self) -> tuple[CommittedPartitions, ...]:
         """The indexes of the nearest sketches by partition of each column that has some."""
-        blobs, found = tuple(self.nearest_blobs()), []
+        found = []
         for field in self.schema.top_level:
             try:
-                found.append(read_partition_index(self.source.storage, blobs, field))
+                found.append(read_partition_index(self.source.storage, self.usable_blobs, field))
             except StatisticsMissingError:
                 continue
             except MetadataError as error:
@@ -304,12 +305,14 @@ class SnapshotReader:
 
     def read_columns(self) -> pa.Table:
         """Return `schemas.COLUMNS`."""
-        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, self._read_figures())
+        # First, so that roll-ups by manifest find the footers read.
+        figures = self._read_figures()
+        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures)
 
     def _read_figures(self) -> CommittedFigures:
         """Return the figures of committed statistics; those of a blob that is damaged or refuted are left out."""
         figures: dict[int, dict[str, Figure]] = {}
-        usable = [blob for blob in self.nearest_blobs() if blob.commits_behind is not None]
+        usable = [blob for blob in self.usable_blobs if blob.commits_behind is not None]
         for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
             try:
                 found = read_committed_figures(self.source.storage, blob, self.schema)
