@@ -33,7 +33,7 @@ from icestats.read.avro import avro_records
 from icestats.read.avro.avro_file import MAX_SCHEMA_SIZE
 from icestats.read.avro.avro_records import MAX_RECORDS, read_records
 from icestats.read.avro.decoding_program import Capture, compile_program
-from icestats.read.manifests import group_store
+from icestats.read.manifests import group_store, manifest_files, manifest_rollup
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.row_store import RowStore
 from icestats.read.partitions.partition_statistics import _ICEBERG, _own_id, read_partition_statistics
@@ -325,6 +325,16 @@ def test_partitions_by_columns_are_no_more_than_memory_holds(answer, load, small
     refused(getattr(load(), answer), "or more manifests and partitions by 4 columns take more than 12 kB")
     monkeypatch.setattr(group_store, "MAX_SIZE", 1_000)
     refused(getattr(load(), answer), "2 or more manifests and partitions by 4 columns take more than 1 kB")
+    assert load().files().num_rows == 38
+
+
+def test_entries_by_columns_and_partition_fields_are_no_more_than_are_gone_through(load, small_table, monkeypatch):
+    """A byte of a manifest makes thousands of entries; each takes a look at all columns, and has all fields."""
+    monkeypatch.setattr(manifest_rollup, "MOST_CELLS", 100)
+    refused(load().columns, "by 4 columns and 2 partition fields are more than 100")
+    monkeypatch.setattr(manifest_files, "MOST_CELLS", 75)
+    refused(load().files, "files by 2 partition fields are more than 75")
+    monkeypatch.setattr(manifest_files, "MOST_CELLS", 76)
     assert load().files().num_rows == 38
 
 
