@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -310,10 +311,18 @@ class SnapshotReader:
         return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures)
 
     def _read_figures(self) -> CommittedFigures:
-        """Return the figures of committed statistics; those of a blob that is damaged or refuted are left out."""
+        """Return the figures of committed statistics: of each kind and columns from the nearest blob that can be used.
+
+        So many as `_MOST_FINDINGS` are tried: a table may name one file any number of times.
+        """
         figures: dict[int, dict[str, Figure]] = {}
+        done: set[tuple[str, tuple[int, ...]]] = set()
+        failed: Counter[tuple[str, tuple[int, ...]]] = Counter()
         usable = [blob for blob in self.usable_blobs if blob.commits_behind is not None]
         for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
+            key = blob.blob.type, blob.blob.field_ids
+            if key in done or failed[key] == _MOST_FINDINGS:
+                continue
             try:
                 found = read_committed_figures(self.source.storage, blob, self.schema)
                 for field_id, own in () if blob.commits_behind else found.items():
@@ -321,7 +330,10 @@ class SnapshotReader:
                         raise blob.refuse(refuted)
             except MetadataError as error:
                 self._leave_out("committed statistics", error)
+                failed[key] += 1
                 continue
+            if found:
+                done.add(key)
             for field_id, own in found.items():
                 figures[field_id] = own | figures.get(field_id, {})
         return figures

@@ -40,6 +40,7 @@ from icestats.read.partitions.partition_statistics import _ICEBERG, _own_id, rea
 from icestats.read.puffin import statistics_files
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_files import CommittedBlobs, find_nearest
+from icestats.read.rollups import committed_rollups
 from icestats.scan.actual_rows import explained_reading
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
@@ -47,6 +48,7 @@ from icestats.snapshot.pruning.plan import Plan
 from icestats.spark import spark_scan
 from icestats.spark.spark_scan import open_in_spark
 from icestats.spark.versions import Version
+from icestats.stats.theta import ThetaSketch
 from tests.added_rows import numbers
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -281,10 +283,13 @@ def test_the_fields_of_a_manifest_are_looked_for_without_looking_at_the_others()
     class Number(int):
         __hash__ = int.__hash__
 
-        def __eq__(self, other):
+        def __ne__(self, other):
             nonlocal compared
             compared += 1
-            return int(self) == other
+            return int(self) != other
+
+        def __eq__(self, other):
+            return not self != other
 
     fields = [{"name": f"p{i}", "type": "int", "field-id": Number(i)} for i in range(1_000)]
     wanted = {i: Capture("number", 27 + i, required=True) for i in range(1_000)}
@@ -476,6 +481,30 @@ def test_entries_that_name_one_statistics_file_are_not_read_without_end(
     table = icestats.load(changed())
     assert len(table._reader.usable_blobs) == 21
     assert "other files of the table have 21 blobs, or footers as long, expected 20 at most" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "most"),
+    [
+        (statistics_files.THETA, ThetaSketch().to_bytes(), 1),
+        (statistics_files.THETA, b"damaged", 10),
+        (statistics_files.MANIFEST_STATISTICS, b"damaged", 10),
+    ],
+)
+def test_entries_that_name_one_blob_do_not_have_it_read_without_end(
+    kind, content, most, document, changed, tmp_path, monkeypatch
+):
+    """One of 16 MB, named by 1,000 entries, was read 1,000 times."""
+    reads = []
+    for module in (statistics_files, committed_rollups):
+        monkeypatch.setattr(module, "read_blob", lambda *of, **how: reads.append(of) or read_blob(*of, **how))
+    snapshot_id = document["current-snapshot-id"]
+    blob = PuffinBlob(kind, (1,), snapshot_id, 1, 0, 0, None, {"ndv": "0"})
+    (tmp_path / "a.stats").write_bytes(write_puffin([CarriedBlob(blob, content)]).data)
+    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
+    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(100)]
+    assert icestats.load(changed()).columns().num_rows == 4
+    assert 0 < len(reads) <= most
 
 
 @pytest.mark.parametrize("blobs", [[], [{}]])
