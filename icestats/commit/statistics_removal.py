@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,9 @@ from icestats.commit.table_state import (
     find_predecessor,
     find_statistics,
     list_further_paths,
+    list_partition_statistics,
     list_standing,
+    list_statistics,
     new_metadata_path,
     read_existing,
     reload_table,
@@ -46,9 +48,9 @@ from icestats.commit.table_state import (
 )
 from icestats.errors import CommitError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.confined_io import is_beside
-from icestats.iceberg.metadata import StatisticsFile, TableMetadata
+from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icestats.iceberg.storage import FileReader
-from icestats.read.puffin.puffin import read_puffin_footer
+from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA
 
 if TYPE_CHECKING:
@@ -105,22 +107,25 @@ class RemovalPlan:
         return printable_lines(lines)
 
     def find_blobs(self, entry: StatisticsFile) -> list[tuple[str, tuple[str, ...]]] | None:
-        """Return the type and the columns of each blob of a file, hidden ones too; None: the file cannot be read."""
-        columns = current_columns(self.table)
-        try:
-            blobs = read_puffin_footer(TableFiles(self.table.io), entry.statistics_path).blobs
-        except MetadataError:
-            return None
-        return [(blob.type, tuple(columns[one].name for one in blob.field_ids if one in columns)) for blob in blobs]
+        """Return the type and the columns of each blob of a file, hidden ones too; None: the file cannot be read.
+
+        Of expired snapshots, which may be any number, the listed ones: no file is opened.
+        """
+        name = self.table.schema().find_column_name
+        blobs: Sequence[BlobMetadata | PuffinBlob] = entry.blobs
+        if self.snapshot_id is not None:
+            try:
+                blobs = read_puffin_footer(TableFiles(self.table.io), entry.statistics_path).blobs
+            except MetadataError:
+                return None
+        return [(blob.type, tuple(filter(None, map(name, blob.field_ids)))) for blob in blobs]
 
     def _explain_content(self, entry: Entry) -> str:
         if not isinstance(entry, StatisticsFile):
             return "statistics of partitions"
-        if self.snapshot_id is None:
-            # Of any number of snapshots: no file is opened.
-            return counted(len(entry.blobs), "listed blob")
         blobs = self.find_blobs(entry)
-        return "a file that cannot be read" if blobs is None else counted(len(blobs), "blob")
+        kind = "listed blob" if self.snapshot_id is None else "blob"
+        return "a file that cannot be read" if blobs is None else counted(len(blobs), kind)
 
 
 def prepare_removal(table: Table, snapshot_id: int, *, restore: bool = False, partitions: bool = True) -> RemovalPlan:
@@ -178,13 +183,21 @@ def prepare_expired_removal(table: Table, *, partitions: bool = True) -> Removal
     """
     fresh = reload_table(table)
     known = {snapshot.snapshot_id for snapshot in fresh.metadata.snapshots}
-    named = [*fresh.metadata.statistics, *(fresh.metadata.partition_statistics if partitions else ())]
-    expired = dict.fromkeys(entry.snapshot_id for entry in named if entry.snapshot_id not in known)
-    found = [entry for snapshot_id in expired for entry in _find_entries(fresh, snapshot_id, partitions=partitions)]
-    if not expired:
+    kinds = (StatisticsFile, PartitionStatisticsFile) if partitions else (StatisticsFile,)
+    expired = [entry for entry in _index_entries(fresh).values() if entry.snapshot_id not in known]
+    removals = tuple(EntryRemoval(entry, None) for entry in expired if isinstance(entry, kinds))
+    if not removals:
         raise StatisticsMissingError(f"{table_name(fresh)} has no statistics of expired snapshots")
-    removals = tuple(EntryRemoval(entry, None) for entry in found if entry is not None)
     return RemovalPlan(None, removals, (), (), fresh)
+
+
+def _index_entries(table: Table) -> dict[tuple[type[Entry], int], Entry]:
+    """Return the entries by their kind and snapshot, the first of each."""
+    found: dict[tuple[type[Entry], int], Entry] = {}
+    entries: list[Entry] = [*list_statistics(table), *list_partition_statistics(table)]
+    for entry in entries:
+        found.setdefault((type(entry), entry.snapshot_id), entry)
+    return found
 
 
 def _find_entries(table: Table, snapshot_id: int, *, partitions: bool) -> tuple[Entry | None, ...]:
@@ -332,7 +345,8 @@ def commit_removal(plan: RemovalPlan) -> RemovalPlan:
         for _ in count_attempts(plan.table):
             fresh = reload_table(plan.table)
             same_schema = schema_id is None or fresh.metadata.current_schema_id == schema_id
-            if not same_schema or not all(_is_present(fresh, removal) for removal in plan.removals):
+            known = _index_entries(fresh)
+            if not same_schema or not all(_is_present(known, removal) for removal in plan.removals):
                 raise CommitError(
                     "others changed these statistics, or the schema, meanwhile: nothing was removed, try again"
                 )
@@ -429,7 +443,6 @@ def _was_known(version: TableMetadata, change: EntryChange) -> bool:
     return path in (change.before_path, _path(change.after))
 
 
-def _is_present(table: Table, removal: EntryRemoval) -> bool:
+def _is_present(known: Mapping[tuple[type[Entry], int], Entry], removal: EntryRemoval) -> bool:
     of = removal.before or removal.after
-    find = find_statistics if isinstance(of, StatisticsFile) else find_partition_statistics
-    return of is None or find(table, of.snapshot_id) == removal.before
+    return of is None or known.get((type(of), of.snapshot_id)) == removal.before

@@ -17,7 +17,7 @@ from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
-from icestats.commit.entries import Entry, EntryChange, find_listed, find_path
+from icestats.commit.entries import Entry, EntryChange, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
 from icestats.errors import (
     CommitError,
@@ -243,10 +243,13 @@ def list_further_paths(table: Table, snapshot_id: int) -> list[str]:
 
 def find_partition_statistics(table: Table, snapshot_id: int) -> PartitionStatisticsFile | None:
     """Return a snapshot's entry in metadata.json's `partition-statistics`."""
-    entry = find_listed(table.metadata, snapshot_id, "partition statistics")
-    if entry is None:
-        return None
-    return PartitionStatisticsFile(snapshot_id, entry.statistics_path, entry.file_size_in_bytes)
+    return next((entry for entry in list_partition_statistics(table) if entry.snapshot_id == snapshot_id), None)
+
+
+def list_partition_statistics(table: Table) -> Iterator[PartitionStatisticsFile]:
+    """Yield the entries of metadata.json's `partition-statistics`."""
+    for entry in table.metadata.partition_statistics:
+        yield PartitionStatisticsFile(entry.snapshot_id, entry.statistics_path, entry.file_size_in_bytes)
 
 
 def read_all_existing(table: Table, snapshot_id: int) -> list[ExistingFile]:

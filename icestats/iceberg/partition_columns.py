@@ -17,6 +17,8 @@ from icestats.iceberg.metadata import NESTED_TYPES, PartitionField, PartitionSpe
 from icestats.iceberg.types import encode_value, json_value, parse_type, to_arrow_type
 
 VOID = "void"
+MAX_PARTITION_FIELDS = 10_000
+"""Of all specs: each file has room for each of them, whatever its spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ def find_partition_columns(
     Raises
     ------
     UnsupportedError
-        Two specs use one field id for different things, as early v1 writers did.
+        Two specs use one field id for different things, as early v1 writers did; or there are more than
+        `MAX_PARTITION_FIELDS`.
     """
     known = list(schemas)
     found: dict[int, PartitionField] = {}
@@ -59,6 +62,10 @@ def find_partition_columns(
                     f"partition field {field.field_id} is {before.transform} of column {before.source_id} in one spec, "
                     f"and {field.transform} of column {field.source_id} in another: such tables cannot be read"
                 )
+    if len(found) > MAX_PARTITION_FIELDS:
+        raise UnsupportedError(
+            f"the partition specs have {len(found):,} fields, expected {MAX_PARTITION_FIELDS:,} at most"
+        )
     names = _name_fields(specs)
     return tuple(
         PartitionColumn(field_id, names[field_id], _value_type(found[field_id], known)) for field_id in sorted(found)

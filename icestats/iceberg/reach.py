@@ -87,7 +87,7 @@ def check_reach(location: str, home: str, properties: Mapping[str, str]) -> None
                 location,
             )
     elif store in _STORES.values() and not _BUCKET.fullmatch(authority):
-        raise MetadataError(f"{authority!r} is no bucket's name", location)
+        raise MetadataError("what it names behind the scheme is no bucket", location)
 
 
 def is_whole(location: str) -> bool:

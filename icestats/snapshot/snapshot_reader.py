@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -42,6 +43,7 @@ from icestats.read.puffin.committed_partitions import (
 )
 from icestats.read.puffin.statistics_files import (
     CommittedBlob,
+    CommittedBlobs,
     CommittedFrequentValues,
     read_committed_blobs,
     read_committed_figures,
@@ -232,12 +234,12 @@ class SnapshotReader:
         return read_cached_rollups(manifests, metadata, storage, schema, progress=progress, reader=reader)
 
     @cached_property
-    def usable_blobs(self) -> tuple[CommittedBlob, ...]:
+    def usable_blobs(self) -> CommittedBlobs:
         """The blobs of the registered statistics files, the nearest first; without files that cannot be used."""
-        return tuple(self.nearest_blobs())
+        return CommittedBlobs(self.nearest_blobs())
 
     @property
-    def blobs(self) -> tuple[CommittedBlob, ...]:
+    def blobs(self) -> CommittedBlobs:
         """The usable blobs, for who asks for nothing else.
 
         Raises
@@ -252,7 +254,7 @@ class SnapshotReader:
 
     def find_committed_sizes(self, fields: Sequence[Field]) -> tuple[int, int]:
         """Return the k and lg_k of the largest committed sketches of some columns, at least the default ones."""
-        return find_committed_sizes(self.source.storage, tuple(self.nearest_blobs()), fields)
+        return find_committed_sizes(self.source.storage, self.usable_blobs, fields)
 
     def read_manifests(self) -> pa.Table:
         """Return `schemas.MANIFESTS`."""
@@ -292,10 +294,10 @@ class SnapshotReader:
     @cached_property
     def partition_indexes(self) -> tuple[CommittedPartitions, ...]:
         """The indexes of the nearest sketches by partition of each column that has some."""
-        blobs, found = tuple(self.nearest_blobs()), []
+        found = []
         for field in self.schema.top_level:
             try:
-                found.append(read_partition_index(self.source.storage, blobs, field))
+                found.append(read_partition_index(self.source.storage, self.usable_blobs, field))
             except StatisticsMissingError:
                 continue
             except MetadataError as error:
@@ -304,13 +306,23 @@ class SnapshotReader:
 
     def read_columns(self) -> pa.Table:
         """Return `schemas.COLUMNS`."""
-        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, self._read_figures())
+        # First, so that roll-ups by manifest find the footers read.
+        figures = self._read_figures()
+        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures)
 
     def _read_figures(self) -> CommittedFigures:
-        """Return the figures of committed statistics; those of a blob that is damaged or refuted are left out."""
+        """Return the figures of committed statistics: of each kind and columns from the nearest blob that can be used.
+
+        So many as `_MOST_FINDINGS` are tried: a table may name one file any number of times.
+        """
         figures: dict[int, dict[str, Figure]] = {}
-        usable = [blob for blob in self.nearest_blobs() if blob.commits_behind is not None]
+        done: set[tuple[str, tuple[int, ...]]] = set()
+        failed: Counter[tuple[str, tuple[int, ...]]] = Counter()
+        usable = [blob for blob in self.usable_blobs if blob.commits_behind is not None]
         for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
+            key = blob.blob.type, blob.blob.field_ids
+            if key in done or failed[key] == _MOST_FINDINGS:
+                continue
             try:
                 found = read_committed_figures(self.source.storage, blob, self.schema)
                 for field_id, own in () if blob.commits_behind else found.items():
@@ -318,7 +330,10 @@ class SnapshotReader:
                         raise blob.refuse(refuted)
             except MetadataError as error:
                 self._leave_out("committed statistics", error)
+                failed[key] += 1
                 continue
+            if found:
+                done.add(key)
             for field_id, own in found.items():
                 figures[field_id] = own | figures.get(field_id, {})
         return figures

@@ -26,7 +26,7 @@ from icestats.read.puffin.committed_partitions import (
 )
 from icestats.read.puffin.statistics_files import (
     PARTITION_SKETCHES,
-    CommittedBlob,
+    CommittedBlobs,
     CommittedJoint,
     find_joint,
     read_joint,
@@ -145,12 +145,12 @@ class Refresh:
         """Rows of these."""
         return sum(self._added.values())
 
-    def run(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> TableStatistics:
+    def run(self, blobs: CommittedBlobs, fields: Sequence[Field]) -> TableStatistics:
         """Make the statistics of some columns, by partition too where they are committed by partition.
 
         Parameters
         ----------
-        blobs : sequence of CommittedBlob
+        blobs : CommittedBlobs
             The table's committed blobs, seen from that snapshot.
         fields : sequence of Field
             The columns.
@@ -207,7 +207,7 @@ class Refresh:
             together=tuple(self._together.values()),
         )
 
-    def _read_bases(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> None:
+    def _read_bases(self, blobs: CommittedBlobs, fields: Sequence[Field]) -> None:
         for one in fields:
             found = read_committed_column(self.source.storage, blobs, one)
             if isinstance(found, str):
@@ -227,7 +227,7 @@ class Refresh:
             return ""
         return f"of {counted(row_count, 'row')}, and snapshot {snapshot_id} has {most:,}"
 
-    def _read_joints(self, blobs: Sequence[CommittedBlob]) -> None:
+    def _read_joints(self, blobs: CommittedBlobs) -> None:
         """Read statistics of columns together; what is damaged, or up to date, stays as it is."""
         for pair, blob in find_joint(blobs).items():
             if len(self._joints) == MOST_PAIRS:
@@ -257,7 +257,7 @@ class Refresh:
                     continue
                 self._together[added.field_ids] = merge_joint_statistics(base, added, (one, other), ndvs, lg_k=lg_k)
 
-    def _read_parts(self, blobs: Sequence[CommittedBlob], fields: Sequence[Field]) -> None:
+    def _read_parts(self, blobs: CommittedBlobs, fields: Sequence[Field]) -> None:
         """Read the indexes of sketches by partition; those of this very snapshot are up to date."""
         own = [b.blob for b in blobs if b.blob.type == PARTITION_SKETCHES and b.commits_behind is not None]
         committed = {blob.field_ids for blob in own}

@@ -386,7 +386,7 @@ class Contents:
         Returns
         -------
         PlanOutlook
-            `.manifest_count`, the number of manifests that `plan` reads at most: none that it has read before;
+            `.manifest_count`, how many manifests' files `plan` is going to read: none that it has read before;
             `.file_count`, the number of data files that it keeps at most, None if the manifest list has no counts.
 
         Raises

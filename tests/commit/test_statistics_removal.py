@@ -17,6 +17,7 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
 from icestats.errors import CommitError, StatisticsMissingError
 from icestats.iceberg.metadata import PartitionStatisticsFile, StatisticsFile, read_metadata
+from icestats.table.statistics import build_removal_report
 from tests.committed_statistics import (
     KLL,
     ROWS,
@@ -450,6 +451,18 @@ def test_entries_of_expired_snapshots_are_taken_out_together(table):
     assert [entry.snapshot_id for entry in entries(table)] == [table.refresh().current_snapshot().snapshot_id]
     with pytest.raises(StatisticsMissingError, match="no statistics of expired snapshots"):
         prepare_expired_removal(table)
+
+
+def test_no_file_of_an_expired_snapshot_is_opened(table):
+    """There may be any number of them, each a request to the storage, most of them for nothing."""
+    commit(table, theta(table, 1))
+    path = entries(table)[0].statistics_path
+    register(table, path, [1], snapshot_id=1)
+    Path(path.removeprefix("file://")).unlink()
+    report = build_removal_report(prepare_expired_removal(table), removed=False)
+    blob = {"type": "apache-datasketches-theta-v1", "columns": ["a"]}
+    assert [(one["blobs"], one["is_read"]) for one in report.taken_files] == [([blob], True)]
+    assert "1 listed blob" in str(report)
 
 
 def test_the_metadata_is_not_copied_for_each_of_many_expired_entries(table, monkeypatch):

@@ -164,3 +164,14 @@ def test_files_of_some_manifests_need_no_other_one(small_table, load):
     expected = load().files(manifest_paths=[kept], row_filter="id >= 0")["file_path"].to_pylist()
     Path(lost.removeprefix("file://")).unlink()
     assert load().files(manifest_paths=[kept], row_filter="id >= 0")["file_path"].to_pylist() == expected != []
+
+
+@pytest.mark.parametrize(
+    ("name", "field_id"), [("manifest_length", 501), ("added_data_files_count", 504), ("added_rows_count", 512)]
+)
+@pytest.mark.parametrize("count", [-1, 1 << 53])
+def test_counts_that_no_manifests_have_are_refused(name, field_id, count):
+    """A manifest of -1 files was planned as one of none, and two of 2**62 rows had a negative number of them."""
+    fields = {**FIELDS, name: (field_id, "long", count)}
+    with pytest.raises(icestats.MetadataError, match="of a manifest is negative, or of all is above"):
+        read_manifest_list(OneFile(write(fields)), snapshot())

@@ -145,6 +145,20 @@ def test_a_partition_field_whose_source_is_gone() -> None:
     assert read_files(files.manifests, older, files)["partition"].to_pylist() == [{"key": 3}]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 0},
+        {"type": "fixed", "name": "f", "size": 0},
+    ],
+)
+def test_what_a_manifest_says_of_a_partition_field_whose_source_is_gone_may_be_no_type(kind: dict[str, Any]) -> None:
+    files = Files().add(entry({1000: b""}), schema=entry_schema([(1000, kind)]))
+    for read in (read_rollups, read_files):
+        with pytest.raises(MetadataError, match=r"m0\.avro at byte 0: the Avro schema is not a manifest's"):
+            read(files.manifests, table((2, "long"), specs={0: IDENTITY}), files)
+
+
 def test_conflicting_specs_are_refused() -> None:
     """One field id for two different things, as early v1 writers left it, cannot be one column."""
     specs: dict[int, list[Any]] = {0: [(1000, 1, "a", "day")], 1: [(1000, 2, "b", "bucket[4]")]}

@@ -16,7 +16,7 @@ from icestats.errors import PuffinFormatError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import to_arrow_type
 from icestats.read.puffin.committed_partitions import read_merged_items, read_merged_sketches, read_partition_index
-from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob, CommittedBlobs
 from icestats.stats import partition_sketches
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.frequent_items import FrequentValues, find_size_limit, read_frequent_values
@@ -64,10 +64,10 @@ def key(number: int | None, spec_id: int = 0) -> PartitionKey:
     return PartitionKey(spec_id, ((1000, None if number is None else number.to_bytes(4, "little")),))
 
 
-def committed(payload: bytes) -> tuple[CountingReader, list[CommittedBlob]]:
+def committed(payload: bytes) -> tuple[CountingReader, CommittedBlobs]:
     blob = NewBlob(PARTITION_SKETCHES, (3,), 7, 1, payload, compression_codec=None)
     file = write_puffin([NewBlob("other", (3,), 7, 1, b"x" * 100), blob])
-    return CountingReader(file.data), [CommittedBlob(file.blobs[1], "t.stats", False, 0)]
+    return CountingReader(file.data), CommittedBlobs([CommittedBlob(file.blobs[1], "t.stats", False, 0)])
 
 
 def test_each_partition_is_read_as_it_was_written() -> None:

@@ -335,3 +335,9 @@ def test_a_storage_that_says_a_signature_is_no_cause_that_a_traceback_shows(fail
         Storage().read("s3://bucket/m")
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
     assert type(caught.value.__cause__) is kind
+
+
+def test_a_location_that_names_no_bucket_is_shown_without_its_password():
+    with pytest.raises(MetadataError, match=r"s3://\*\*\*@host/v1.metadata.json: .* is no bucket") as caught:
+        icestats.load("s3://user:hidden@host/v1.metadata.json")
+    assert "hidden" not in str(caught.value)

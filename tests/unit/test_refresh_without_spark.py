@@ -15,7 +15,7 @@ from pyiceberg.types import NestedField, UUIDType
 import icestats
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.committed_columns import read_committed_column
-from icestats.read.puffin.statistics_files import read_committed_blobs
+from icestats.read.puffin.statistics_files import CommittedBlobs, read_committed_blobs
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import SMALL_SCAN_BYTES, is_small, prepare_scan, scan_here
 from icestats.stats.theta import ThetaSketch
@@ -135,7 +135,7 @@ def test_a_theta_sketch_that_its_ndv_contradicts_is_not_added_to(appended, catal
     empty = blob(appended, THETA, 1, ThetaSketch().to_bytes(), earlier, ndv="1000")
     commit(appended, empty, snapshot_id=earlier.snapshot_id)
     opened = icestats.load("db.t", catalog=catalog_properties)
-    blobs = tuple(read_committed_blobs(opened._source.storage, opened._source.metadata, opened.snapshot))
+    blobs = CommittedBlobs(read_committed_blobs(opened._source.storage, opened._source.metadata, opened.snapshot))
     found = [read_committed_column(opened._source.storage, blobs, field) for field in opened.schema.columns]
     assert found[0] == "its Theta sketch has 0 distinct values, and its ndv says 1000"
     assert found[1].snapshot_id == earlier.snapshot_id
@@ -150,9 +150,9 @@ def test_a_theta_sketch_of_uuids_of_trino_s_is_not_added_to(catalog, catalog_pro
     Statistics(opened._source, found).commit()
     opened = icestats.load("db.u", catalog=catalog_properties)
     storage, (field,) = opened._source.storage, opened.schema.columns
-    blobs = tuple(read_committed_blobs(storage, opened._source.metadata, opened.snapshot))
+    blobs = CommittedBlobs(read_committed_blobs(storage, opened._source.metadata, opened.snapshot))
     assert read_committed_column(storage, blobs, field).snapshot_id == opened.snapshot.snapshot_id
-    trinos = [replace(one, created_by="Trino version 476") for one in blobs]
+    trinos = CommittedBlobs(replace(one, created_by="Trino version 476") for one in blobs)
     assert "its Theta sketch is Trino's" in read_committed_column(storage, trinos, field)
 
 

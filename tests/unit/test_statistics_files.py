@@ -20,6 +20,7 @@ from icestats.read.puffin.statistics_files import (
     PARTITION_SKETCHES,
     THETA,
     CommittedBlob,
+    CommittedBlobs,
     find_nearest,
 )
 from icestats.stats.table_statistics import read_column_statistics
@@ -40,7 +41,7 @@ def test_the_blob_of_the_column_and_type_with_the_fewest_commits_behind_is_found
         committed(KLL, 4, 0, "another column"),
         committed(THETA, 3, 0, "another type"),
     ]
-    found = find_nearest(blobs, KLL, PRICE)
+    found = find_nearest(CommittedBlobs(blobs), KLL, PRICE)
     assert (found.statistics_path, found.commits_behind) == ("near", 2)
 
 
@@ -57,7 +58,7 @@ def test_the_blob_of_the_column_and_type_with_the_fewest_commits_behind_is_found
 )
 def test_a_blob_that_only_another_branch_has_is_missing(blob_type: str, message: str):
     with pytest.raises(StatisticsMissingError, match=message):
-        find_nearest([committed(blob_type, 3, None, "no ancestor")], blob_type, PRICE)
+        find_nearest(CommittedBlobs([committed(blob_type, 3, None, "no ancestor")]), blob_type, PRICE)
 
 
 @pytest.mark.parametrize("blob_type", [FREQUENT_ITEMS, JOINT_STATISTICS, COLUMN_STATISTICS])

@@ -182,7 +182,8 @@ class _Compiler:
         if wanted is not None and wanted.kind != "record":
             raise SchemaError(f"{where} is an Avro record, expected {_expected(wanted)}")
         inner = {} if wanted is None or wanted.fields is None else wanted.fields
-        missing = [i for i, c in inner.items() if c.required and all(f.get("field-id") != i for f in fields)]
+        present = {_field_id(field) for field in fields}
+        missing = [i for i, c in inner.items() if c.required and i not in present]
         if missing:
             raise SchemaError(f"{where} has no field of id {missing[0]}")
         self._open.append(id(body))

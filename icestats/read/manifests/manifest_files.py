@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.schemas import BOUNDS, COUNTS, PLANNING_STATISTICS
-from icestats.errors import MetadataError
+from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.storage import FileReader
@@ -26,6 +26,8 @@ from icestats.read.manifests.row_store import RowStore
 
 _TASK_SIZE = 8 << 20
 """Manifests are read one after the other, into the same arrays, up to this many bytes of them."""
+MOST_CELLS = 1 << 29
+"""Files by partition fields: each has all of them, whatever its spec."""
 _CONTENTS = ("data", "position_deletes", "equality_deletes")
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _METRICS = {name.removesuffix("s"): metric for metric, name in enumerate(_MAPS)}
@@ -69,6 +71,7 @@ class _ManifestFiles(ABC):
         self._field_ids = field_ids
         self._schema = schema
         self._with_paths = with_paths
+        self._cell_count = 0
         self._programs = ManifestPrograms(metadata.specs, columns, details=True, with_paths=with_paths)
         self._stores: SimpleQueue[tuple[RowStore, BlockInflater]] = SimpleQueue()
         self._paths = pa.array([m.path for m in manifests], pa.string())
@@ -125,6 +128,9 @@ class _ManifestFiles(ABC):
 
     def _take(self, store: RowStore) -> pa.RecordBatch:
         manifests = store.slot(k.MANIFEST)[0]
+        self._cell_count += len(store) * len(self._columns)
+        if self._cell_count > MOST_CELLS:
+            raise UnsupportedError(f"files by {len(self._columns):,} partition fields are more than {MOST_CELLS:,}")
         try:
             columns = self._build_common(store, manifests) | self._build_columns(store, manifests)
         except ValueError as error:

@@ -43,6 +43,9 @@ _WANTED: Wanted = {
 }
 _REQUIRED = ("manifest_path", "manifest_length", "partition_spec_id")
 _CONTENTS = ("data", "deletes")
+_COUNTS = ("manifest_length", *(name for name in _FIELD_IDS if name.endswith("_count")))
+_MOST_COUNTED = 1 << 53
+"""What a snapshot's manifests have together, of bytes, files or rows: as the kernel counts."""
 
 
 def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Table:
@@ -65,7 +68,8 @@ def read_manifest_list(storage: FileReader, snapshot: Snapshot | None) -> pa.Tab
     Raises
     ------
     MetadataError
-        The file is missing, cut, or not a manifest list; it names one manifest as of data and as of deletes.
+        The file is missing, cut, or not a manifest list; it names one manifest as of data and as of deletes; a count
+        is negative, or all of a kind are more than 2**53.
     """
     if snapshot is None:
         return MANIFEST_FILES.empty_table()
@@ -100,6 +104,12 @@ def _read_rows(data: bytes, path: str) -> pa.Table:
     for name in _REQUIRED:
         if manifests[name].null_count:
             raise MetadataError(f"not a manifest list: {name} of a manifest is null", path)
+    for name in _COUNTS:
+        counts = manifests[name]
+        # As doubles, whose sum does not wrap.
+        total = pc.sum(counts.cast(pa.float64(), safe=False)).as_py() or 0
+        if (pc.min(counts).as_py() or 0) < 0 or total > _MOST_COUNTED:
+            raise MetadataError(f"the {name} of a manifest is negative, or of all is above 2**53", path)
     return manifests
 
 

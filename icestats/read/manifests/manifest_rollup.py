@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from icestats.errors import MetadataError
+from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.metadata import Field, TableMetadata
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.storage import FileReader
@@ -28,6 +28,8 @@ from icestats.read.manifests.manifest_programs import ManifestProgram, ManifestP
 
 _TASKS = 160
 """How many portions manifests are handed out in, at most; a manifest at a time where there are fewer."""
+MOST_CELLS = 1 << 38
+"""Entries by columns and partition fields: a second takes some 2**30 of them, and an entry may be a few bits."""
 
 
 class ManifestRollup:
@@ -66,6 +68,7 @@ class ManifestRollup:
         self._field_ids = [column.field_id for column in columns]
         self._slot_count = k.PARTITION_FIELDS + len(partition_columns)
         self._by_partition = by_partition
+        self._cell_count = 0
         times = sorted((snapshot.snapshot_id, snapshot.timestamp_ms) for snapshot in metadata.snapshots.values())
         self._snapshot_ids = np.array([snapshot_id for snapshot_id, _ in times], np.int64)
         self._timestamps_ms = np.array([ms for _, ms in times], np.int64)
@@ -110,6 +113,12 @@ class ManifestRollup:
             timestamps_ms=self._timestamps_ms,
             statuses=self._statuses,
         )
+        self._cell_count += int(batch.blocks[:, 2].sum()) * (len(self._field_ids) + self._slot_count)
+        if self._cell_count > MOST_CELLS:
+            raise UnsupportedError(
+                f"{manifest.path}: the entries of manifests by {len(self._field_ids):,} columns and "
+                f"{self._slot_count - k.PARTITION_FIELDS:,} partition fields are more than {MOST_CELLS:,}"
+            )
         size, is_shared = len(batch.data), store is self.store
         if not is_shared:
             store.reserve_bytes(size)

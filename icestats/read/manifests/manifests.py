@@ -26,6 +26,7 @@ from icestats.iceberg.partition_columns import (
     struct_type,
 )
 from icestats.iceberg.storage import FileReader, check_distinct
+from icestats.iceberg.types import parse_type
 from icestats.read.avro.avro_file import parse_schema, read_header
 from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, default_threads, read_manifest
 from icestats.stats.hashing import hash_values
@@ -325,7 +326,10 @@ def _avro_partition_types(storage: FileReader, manifest: ManifestToRead) -> dict
     header = read_header(read_manifest(storage, manifest), manifest.path)
     try:
         fields = record_fields(find_field_type(parse_schema(header), PARTITION_IDS))
+        types = {i: avro_value_type(field["type"]) for field in fields if isinstance(i := field.get("field-id"), int)}
+        known = {field_id: found for field_id, found in types.items() if found is not None}
+        for found in known.values():
+            parse_type(found)
     except ValueError as error:
         raise MetadataError(f"the Avro schema is not a manifest's: {error}", manifest.path, 0) from error
-    types = {i: avro_value_type(field["type"]) for field in fields if isinstance(i := field.get("field-id"), int)}
-    return {field_id: found for field_id, found in types.items() if found is not None}
+    return known

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
-from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, FREQUENT_ITEMS, KLL, THETA, CommittedBlob
+from icestats.read.puffin.statistics_files import (
+    COLUMN_STATISTICS,
+    FREQUENT_ITEMS,
+    KLL,
+    THETA,
+    CommittedBlob,
+    CommittedBlobs,
+)
 from icestats.stats.frequent_items import FrequentValues, read_frequent_values
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
@@ -44,14 +51,14 @@ def find_sketched_fields(blobs: Iterable[CommittedBlob], fields: Sequence[Field]
     return tuple(field for field in fields if field.field_id in known)
 
 
-def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedColumn | str:
+def read_committed_column(storage: FileReader, blobs: CommittedBlobs, field: Field) -> CommittedColumn | str:
     """Read the nearest statistics of a column that are whole.
 
     Parameters
     ----------
     storage : FileReader
         Where to read from.
-    blobs : sequence of CommittedBlob
+    blobs : CommittedBlobs
         The table's blobs, as `read_committed_blobs` gives them.
     field : Field
         The column, of the schema that its snapshot is read with.
@@ -70,8 +77,7 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     item_type = item_type_of(field.type)
     wanted = (THETA, COLUMN_STATISTICS, FREQUENT_ITEMS, *(() if item_type is None else (KLL,)))
     by_snapshot: dict[int, dict[str, CommittedBlob]] = {}
-    own = [b for b in blobs if b.blob.field_ids == (field.field_id,) and b.commits_behind is not None]
-    for found in sorted(own, key=lambda b: b.commits_behind or 0):
+    for found in blobs.by_columns.get((field.field_id,), ()):
         by_snapshot.setdefault(found.blob.snapshot_id, {}).setdefault(found.blob.type, found)
     if not by_snapshot:
         return "nothing has been committed for it"
@@ -100,9 +106,7 @@ def read_committed_column(storage: FileReader, blobs: Sequence[CommittedBlob], f
     return CommittedColumn(whole[THETA].blob.snapshot_id, made)
 
 
-def find_committed_sizes(
-    storage: FileReader, blobs: Sequence[CommittedBlob], fields: Sequence[Field]
-) -> tuple[int, int]:
+def find_committed_sizes(storage: FileReader, blobs: CommittedBlobs, fields: Sequence[Field]) -> tuple[int, int]:
     """Return the k and lg_k of the largest committed sketches of some columns: at least 200 and 12, the defaults.
 
     What is damaged, or not whole, does not count: computing it again is what mends it.

@@ -12,7 +12,7 @@ from icestats.iceberg.types import decode_value
 from icestats.read.puffin.puffin import damage_at
 from icestats.read.puffin.statistics_files import (
     PARTITION_SKETCHES,
-    CommittedBlob,
+    CommittedBlobs,
     CommittedFrequentValues,
     CommittedKll,
     check_items,
@@ -81,14 +81,14 @@ class MergedSketches:
         return min(self.theta.ndv, self.value_count - self.null_count)
 
 
-def read_partition_index(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedPartitions:
+def read_partition_index(storage: FileReader, blobs: CommittedBlobs, field: Field) -> CommittedPartitions:
     """Read which partitions have sketches of a column, from the nearest committed blob.
 
     Parameters
     ----------
     storage : FileReader
         Where to read from.
-    blobs : sequence of CommittedBlob
+    blobs : CommittedBlobs
         The table's blobs, as `read_committed_blobs` gives them.
     field : Field
         The column.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -123,6 +124,19 @@ class CommittedBlob:
         data = read_blob(storage, self.blob, self.statistics_path, max_size_bytes=limit)
         with damage_at(self.statistics_path, self.blob.offset, what):
             return parse(data)
+
+
+class CommittedBlobs(tuple[CommittedBlob, ...]):
+    """The blobs of a table's statistics files; those of a column are found without a look at the others."""
+
+    @cached_property
+    def by_columns(self) -> Mapping[tuple[int, ...], Sequence[CommittedBlob]]:
+        """Those of the snapshot and its ancestors by their field ids, each with the nearest first."""
+        found: defaultdict[tuple[int, ...], list[CommittedBlob]] = defaultdict(list)
+        own = (one for one in self if one.commits_behind is not None)
+        for one in sorted(own, key=lambda one: one.commits_behind or 0):
+            found[one.blob.field_ids].append(one)
+        return dict(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +285,7 @@ def _column_name(schema: Schema, field_id: int) -> str:
     return f"#{field_id}" if field is None else field.name
 
 
-def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -> CommittedBlob:
+def find_nearest(blobs: CommittedBlobs, blob_type: str, field: Field) -> CommittedBlob:
     """Return the blob of a column, of type THETA, KLL or PARTITION_SKETCHES, that is the fewest commits behind.
 
     Raises
@@ -279,18 +293,18 @@ def find_nearest(blobs: Sequence[CommittedBlob], blob_type: str, field: Field) -
     StatisticsMissingError
         None has been committed for the snapshot or an ancestor of it.
     """
-    own = (one for one in blobs if one.blob.type == blob_type and one.blob.field_ids == (field.field_id,))
-    found = [one for one in own if one.commits_behind is not None]
-    if not found:
+    own = blobs.by_columns.get((field.field_id,), ())
+    found = next((one for one in own if one.blob.type == blob_type), None)
+    if found is None:
         what, advice = _MISSING[blob_type]
         raise StatisticsMissingError(
             f"no {what} of column {field.name!r} has been committed for this snapshot or an ancestor of it: "
             f"run {advice.format(repr(field.name))}"
         )
-    return min(found, key=lambda one: one.commits_behind or 0)
+    return found
 
 
-def find_stated_type(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field, snapshot_id: int) -> str | None:
+def find_stated_type(storage: FileReader, blobs: CommittedBlobs, field: Field, snapshot_id: int) -> str | None:
     """Return the type of a column's values as its statistics of a snapshot state it; None: they do not.
 
     Raises
@@ -298,9 +312,8 @@ def find_stated_type(storage: FileReader, blobs: Sequence[CommittedBlob], field:
     PuffinFormatError
         The blob is damaged.
     """
-    for found in blobs:
-        own = found.blob.field_ids == (field.field_id,) and found.blob.snapshot_id == snapshot_id
-        if own and found.blob.type == COLUMN_STATISTICS:
+    for found in blobs.by_columns.get((field.field_id,), ()):
+        if found.blob.snapshot_id == snapshot_id and found.blob.type == COLUMN_STATISTICS:
             column = found.read(storage, _NO_COLUMNS, read_column_statistics).get(field.field_id)
             return None if column is None else column.type
     return None
@@ -337,14 +350,14 @@ def check_items(field: Field, item_type: str | None) -> None:
         )
 
 
-def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedKll:
+def read_kll(storage: FileReader, blobs: CommittedBlobs, field: Field) -> CommittedKll:
     """Read the nearest committed KLL sketch of a column.
 
     Parameters
     ----------
     storage : FileReader
         Where to read from.
-    blobs : sequence of CommittedBlob
+    blobs : CommittedBlobs
         The table's blobs, as `read_committed_blobs` gives them.
     field : Field
         The column.
@@ -373,14 +386,14 @@ def read_kll(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) 
     )
 
 
-def read_frequent_items(storage: FileReader, blobs: Sequence[CommittedBlob], field: Field) -> CommittedFrequentValues:
+def read_frequent_items(storage: FileReader, blobs: CommittedBlobs, field: Field) -> CommittedFrequentValues:
     """Read the nearest committed common values of a column.
 
     Parameters
     ----------
     storage : FileReader
         Where to read from.
-    blobs : sequence of CommittedBlob
+    blobs : CommittedBlobs
         The table's blobs, as `read_committed_blobs` gives them.
     field : Field
         The column.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ from icestats.read.rollups.rollup_merge import merge_groups_cells, merge_manifes
 _LEAST_SHARE_KNOWN = 0.5
 """A blob that has a smaller share of the manifests, in bytes, is not used: the local cache may have more."""
 
+_MOST_TRIED = 10
+"""Blobs, the nearest first: a table may name one file any number of times."""
 _ReadManifests = Callable[[Sequence[ManifestToRead]], RollUps]
 """Reads the roll-up by manifest of manifests, with all columns of the snapshot."""
 
@@ -78,9 +81,7 @@ class CommittedRollups:
             same figure as the manifest gives, or the number of files that lack it; it has no sum over a part of the
             files.
         """
-        for found in blobs:
-            if found.blob.type != MANIFEST_STATISTICS:
-                continue
+        for found in islice((one for one in blobs if one.blob.type == MANIFEST_STATISTICS), _MOST_TRIED):
             try:
                 opened = self._open(found, read_manifests)
                 if opened is not None:

@@ -277,7 +277,7 @@ class PlanOutlook:
     """What the manifest list alone says of a plan; judging files, and manifests by their columns, leaves no more."""
 
     manifest_count: int
-    """Manifests that the plan reads at most; 0 if their files are known already."""
+    """Manifests whose files the plan is going to read; 0 if they are known already."""
     file_count: int | None
     """Data files that it keeps at most; None where the manifest list does not count them."""
 
