@@ -96,6 +96,26 @@ def delete_equal_in_java(spark: Any, name: str, column: str, values: Sequence[An
     loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
 
 
+def take_vector_away_in_java(spark: Any, name: str) -> int:
+    """Commit that the first of a table's two deletion vectors is no longer one, then that it is in the other's place.
+
+    Both are in one Puffin file. Returns the snapshot between the two commits.
+    """
+    jvm = spark.sparkContext._jvm
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    tasks = list(
+        spark.sparkContext._gateway.jvm.com.google.common.collect.Lists.newArrayList(loaded.newScan().planFiles())
+    )
+    first, second = (vector for task in tasks for vector in task.deletes())
+    assert first.location() == second.location()
+    snapshots = []
+    for removed, added in ((first, None), (second, first)):
+        change = loaded.newRowDelta().validateFromSnapshot(loaded.currentSnapshot().snapshotId()).removeDeletes(removed)
+        (change if added is None else change.addDeletes(added)).commit()
+        snapshots.append(loaded.currentSnapshot().snapshotId())
+    return snapshots[0]
+
+
 def _field(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
     return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 _METRICS = range(6, 12)
 """Where a data file of PyIceberg's has the metrics of columns: from column_sizes to upper_bounds."""
+_REFERRING = ("file_path", "referenced_data_file")
 _READABLE = {"data": frozenset({"PARQUET"}), "delete": frozenset({"PARQUET", "PUFFIN"})}
 
 SMALL_SCAN_BYTES = 128 << 20
@@ -162,8 +163,9 @@ def prepare_scan(
     fields, skipped = select_columns(schema.top_level, columns)
     if by_partition and not any(spec.fields for spec in source.metadata.specs.values()):
         raise CallError(f'{source.name} is not partitioned: by="partition" needs partitions, leave it out')
-    files = _read_data_files(source, snapshot) if tasks is None else None
-    scan = open_scan(source, snapshot, schema, reads_rows=False)
+    every = _read_all_files(source, snapshot) if tasks is None else None
+    files = None if every is None else every.filter(pc.equal(every["content"], "data"))
+    scan = _open(source, snapshot, schema, every, keeps_metrics=False)
     fallback = None
     if files is not None:
         tasks, fallback = _plan_tasks(source, scan, files.num_rows)
@@ -197,7 +199,7 @@ def prepare_scan(
     )
 
 
-def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows: bool = True) -> DataScan:
+def open_scan(source: Source, snapshot: Snapshot, schema: Schema) -> DataScan:
     """Open PyIceberg's scan of a snapshot's live rows with a schema: PyIceberg itself takes the snapshot's own.
 
     Parameters
@@ -208,9 +210,6 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows:
         The snapshot.
     schema : Schema
         The schema to read it with: see `TableMetadata.find_schema`.
-    reads_rows : bool
-        Whether PyIceberg will plan the scan and read files: it reads manifests without limits, so that they are read
-        here first. Without, the scan is of all files, and these have no metrics of columns.
 
     Raises
     ------
@@ -225,14 +224,17 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows:
     -----
     The scan is of a copy of the metadata whose current snapshot and schema are these, so that filters are projected to
     partitions with the same schema, which PyIceberg takes the current one for. A manifest that the list names twice is
-    read once.
+    read once. PyIceberg reads manifests without limits, so that they are read here first.
     """
-    from pyiceberg.table import DataScan
+    if (reason := find_unread(source)) is not None:
+        raise UnsupportedError(f"the rows of {source.name} cannot be read without Spark: {reason}")
+    return _open(source, snapshot, schema, _read_all_files(source, snapshot), keeps_metrics=True)
 
-    if reads_rows:
-        if (reason := find_unread(source)) is not None:
-            raise UnsupportedError(f"the rows of {source.name} cannot be read without Spark: {reason}")
-        _read_data_files(source, snapshot)
+
+def _open(
+    source: Source, snapshot: Snapshot, schema: Schema, files: pa.Table | None, *, keeps_metrics: bool
+) -> DataScan:
+    """Open a scan that plans these files, of any content; without metrics of columns it is of all data files."""
     table = load_iceberg_table(source)
     metadata = table.metadata
     known = metadata.snapshot_by_id(snapshot.snapshot_id)
@@ -242,11 +244,36 @@ def open_scan(source: Source, snapshot: Snapshot, schema: Schema, *, reads_rows:
         raise _gone(source, f"schema {schema.schema_id}")
     pinned = {
         "schemas": [allow_null_structs(one) for one in metadata.schemas],
-        "snapshots": [_distinct_snapshot(reads_rows).model_validate(known, from_attributes=True)],
+        "snapshots": [_distinct_snapshot(keeps_metrics).model_validate(known, from_attributes=True)],
         "current_snapshot_id": snapshot.snapshot_id,
         "current_schema_id": schema.schema_id,
     }
-    return DataScan(metadata.model_copy(update=pinned), table.io)
+    return _referring_scan(files)(metadata.model_copy(update=pinned), table.io)
+
+
+def _referring_scan(files: pa.Table | None) -> type[DataScan]:
+    """Return the class of a scan in which a delete file is about no data file but the one that its manifest names.
+
+    PyIceberg 0.12 reads of no manifest which data file a deletion vector is about. Its Puffin file may still have a
+    vector for another one, from which the table has taken it away.
+    """
+    from pyiceberg.table import DataScan
+
+    named: defaultdict[str, set[str | None]] = defaultdict(set)
+    if files is not None:
+        deletes = files.filter(pc.not_equal(files["content"], "data"))
+        for path, data_file in zip(*(deletes[name].to_pylist() for name in _REFERRING), strict=True):
+            named[path].add(data_file)
+
+    class ReferringScan(DataScan):
+        def plan_files(self) -> list[FileScanTask]:
+            tasks = list(super().plan_files())
+            for task in tasks:
+                own = {task.file.file_path, None}
+                task.delete_files = {one for one in task.delete_files if named[one.file_path] & own}
+            return tasks
+
+    return ReferringScan
 
 
 @cache
@@ -335,11 +362,10 @@ def find_unreadable(tasks: Sequence[FileScanTask]) -> str | None:
     return None
 
 
-def _read_data_files(source: Source, snapshot: Snapshot) -> pa.Table:
-    """Read all manifests, so that those of deletes are within the limits too, and return the data files."""
+def _read_all_files(source: Source, snapshot: Snapshot) -> pa.Table:
+    """Read all manifests, so that those of deletes are within the limits too."""
     manifests = manifests_to_read(read_manifest_list(source.storage, snapshot))
-    files = read_files(manifests, source.metadata, source.storage)
-    return files.filter(pc.equal(files["content"], "data"))
+    return read_files(manifests, source.metadata, source.storage)
 
 
 def find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, PartitionKey]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from icestats.answers.text import quote_name, quote_text
 from icestats.iceberg.filters.value_sets import All, Interval, Leaf, Tree, build_prefix
 from icestats.iceberg.metadata import Field, Schema
-from icestats.iceberg.types import decode_json, encode_value, parse_type
+from icestats.iceberg.types import UNITS_A_DAY, decode_json, encode_value, parse_type
 from icestats.stats.kll_items import item_value
 
 Dialect = Literal["spark", "duckdb"]
@@ -18,6 +18,8 @@ _SPARK_TIMES = {"timestamp": "timestamp_ntz", "timestamp_ns": "timestamp_ntz"}
 _SPARK_TIMES |= {"timestamptz": "timestamp", "timestamptz_ns": "timestamp"}
 _TYPES = {"spark": {"uuid": "string", **_SPARK_TIMES}, "duckdb": {"timestamptz_ns": "timestamptz"}}
 """What a dialect calls Iceberg's types, where it has a name of its own."""
+_GREGORIAN_DAY = -141_427
+"""1582-10-15."""
 
 
 def build_sql(predicate: Tree, schema: Schema, dialect: Dialect, *, exact: bool = False) -> str:
@@ -56,18 +58,9 @@ def build_sql(predicate: Tree, schema: Schema, dialect: Dialect, *, exact: bool 
 
 def _leaf_sql(leaf: Leaf, column: Field, dialect: Dialect, exact: bool) -> str:
     name, values = quote_name(*column.path, quote=_QUOTES[dialect]), leaf.values
-    if leaf.type == "uuid" and dialect == "spark" and exact:
-        # Nothing that Iceberg pushes down: its order of uuids is not that of every writer's bounds.
-        name = f"concat({name}, '')"
     has_nan = leaf.type in ("float", "double")
-    if (
-        has_nan
-        and dialect == "spark"
-        and exact
-        and any(0.0 in one.low[1:2] + one.high[1:2] for one in values.intervals)
-    ):
-        # Nothing that Iceberg pushes down: to it -0.0 is less than 0.0.
-        name = f"({name} + 0{'D' if leaf.type == 'double' else 'F'})"
+    if dialect == "spark" and exact:
+        name = _hide_values(leaf, name)
     parts = _interval_parts(leaf, name, dialect)
     condition = _joined("or", parts)
     if has_nan and exact and parts and not values.has_nan:
@@ -78,6 +71,22 @@ def _leaf_sql(leaf: Leaf, column: Field, dialect: Dialect, exact: bool) -> str:
     if values.has_null:
         others.append(f"{_hide_struct(column, name, dialect, exact)} is null")
     return _joined("or", others) if others else "false"
+
+
+def _hide_values(leaf: Leaf, name: str) -> str:
+    """Return a column so that nothing of it is pushed down where files that have matching rows would be skipped.
+
+    Iceberg's order of uuids is not that of every writer's bounds, and to it -0.0 is less than 0.0. ORC compares texts
+    by their UTF-16 with bounds in the order of UTF-8, and takes days before 1582-10-15 for those of another calendar.
+    """
+    items = [cut[1] for one in leaf.values.intervals for cut in (one.low, one.high) if len(cut) == 3]
+    if leaf.type == "uuid" or (leaf.type == "string" and any(letter >= "\ue000" for item in items for letter in item)):
+        return f"concat({name}, '')"
+    if leaf.type in ("float", "double") and 0.0 in items:
+        return f"({name} + 0{'D' if leaf.type == 'double' else 'F'})"
+    if leaf.type in UNITS_A_DAY and any(item < _GREGORIAN_DAY * UNITS_A_DAY[leaf.type] for item in items):
+        return f"date_add({name}, 0)" if leaf.type == "date" else f"({name} + interval '0' day)"
+    return name
 
 
 def _hide_struct(column: Field, name: str, dialect: Dialect, exact: bool) -> str:

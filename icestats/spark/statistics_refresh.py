@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
@@ -17,7 +15,6 @@ from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.read.manifests.manifest_list import count_listed_rows, read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
-from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.read.puffin.committed_columns import CommittedColumn, read_committed_column
 from icestats.read.puffin.committed_partitions import (
     CommittedPartitions,
@@ -31,7 +28,7 @@ from icestats.read.puffin.statistics_files import (
     find_joint,
     read_joint,
 )
-from icestats.scan.appended_files import AppendedFiles, find_appended_files
+from icestats.scan.appended_files import AppendedFiles, find_appended_files, read_changed_files
 from icestats.scan.pair_sample import MOST_PAIRS
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import (
@@ -279,26 +276,17 @@ class Refresh:
             if refuted := self._find_refuted(found.snapshot_id, row_count):
                 self.scanned.setdefault(one.name, f"its sketches by partition are {refuted}")
 
-    def _read_changed(self, base_id: int) -> pa.Table:
-        """Read the manifests that only one snapshot has: PyIceberg inflates without limits, and reads them next."""
-        metadata = self.source.metadata
-        snapshots = [one for one in (metadata.snapshots.get(base_id), self.snapshot) if one is not None]
-        listed = [manifests_to_read(read_manifest_list(self.source.storage, one)) for one in snapshots]
-        times = Counter(manifest for manifests in listed for manifest in set(manifests))
-        changed = [manifest for manifest, count in times.items() if count < len(listed)]
-        return read_files(changed, metadata, self.source.storage)
-
     def _add(self, reading: _Reading, names: Sequence[str]) -> None:
         """Add the new files to the statistics of some columns; or leave these to a full scan, and say why."""
         if not names:
             return
         base_id, sizes = reading.base_id, reading.sizes
-        files = self._read_changed(base_id)
+        files = read_changed_files(self.source.storage, self.source.metadata, base_id, self.snapshot)
         if (unread := find_unread(self.source)) is not None:
             appended = AppendedFiles(reason=unread)
         else:
             table = load_iceberg_table(self.source)
-            appended = find_appended_files(table, self.source.metadata, base_id, self.snapshot)
+            appended = find_appended_files(table, self.source.metadata, base_id, self.snapshot, files)
         if appended.reason is not None:
             self.scanned.update(dict.fromkeys(names, appended.reason))
             return

@@ -61,6 +61,37 @@ def test_zeros_of_both_signs_are_the_same(spark, zeros, column, rest, count):
     assert count_with_spark(spark, zeros._source, zeros.snapshot, zeros.schema, [condition]) == [count]
 
 
+@pytest.fixture(scope="module")
+def odd_bounds(spark, namespace):
+    """An ORC file whose bounds ORC compares in another order, or calendar, than they are in."""
+    spark.sql(
+        f"create table {namespace}.odd_bounds (day date, at timestamp_ntz, name string) using iceberg "
+        "tblproperties ('write.format.default' = 'orc')"
+    )
+    for day, name in (("0001-01-01", "\U0001f50b"), ("1582-10-14", "\uffff")):
+        spark.sql(
+            f"insert into {namespace}.odd_bounds select /*+ coalesce(1) */ * from values "
+            f"(date '{day}', timestamp_ntz '{day} 01:00:00', '{name}'), "
+            f"(date '{day}', timestamp_ntz '{day} 01:00:00', '\U0001f50b')"
+        )
+    return icestats.load(f"{namespace}.odd_bounds")
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "count"),
+    [
+        ("day = '0001-01-01'", 2),
+        ("day <= '0001-01-01'", 2),
+        ("at < '1582-10-01T00:00:00'", 2),
+        ("at = '1582-10-14T01:00:00'", 2),
+        ("name = '\uffff'", 1),
+        ("name > '\uffff'", 3),
+    ],
+)
+def test_bounds_of_orc_that_are_compared_in_another_order_leave_out_no_rows(spark, odd_bounds, row_filter, count):
+    assert odd_bounds.plan(row_filter, rows=True).steps[-1].kept == count
+
+
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_groups_of_rows_that_pyiceberg_cannot_read_are_counted(spark, namespace, file_format):
     """NaN, zeros of either sign and nulls are a group each, as where PyIceberg counts them."""

@@ -13,11 +13,13 @@ import icestats
 from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import local_path
+from icestats.scan.appended_files import find_appended_files, read_changed_files
 from icestats.scan.scan_plan import prepare_scan
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
 from tests.spark_versions import to_arrow
+from tests.written_deletes import take_vector_away_in_java
 
 pytestmark = pytest.mark.spark
 
@@ -156,6 +158,31 @@ def test_deletion_vectors_are_applied(spark, namespace):
     statistics = icestats.load(f"{NAMESPACE}.vectors").compute()
     assert statistics.found.scanned_by == "PyIceberg"
     assert_describes(statistics, rows_of(spark, "vectors"))
+
+
+def test_a_vector_that_the_table_no_longer_has_deletes_nothing(spark, namespace):
+    """Its Puffin file is still there, for another vector; PyIceberg does not read which one a manifest means."""
+    name = f"{NAMESPACE}.taken"
+    spark.sql(
+        f"create table {name} (id bigint) using iceberg "
+        "tblproperties ('format-version'='3', 'write.delete.mode'='merge-on-read')"
+    )
+    for start in (0, 10):
+        spark.sql(f"insert into {name} select /*+ coalesce(1) */ id + {start} from range(5)")
+    spark.sql(f"delete from {name} where id in (1, 11)")
+    between = take_vector_away_in_java(spark, name)
+    assert spark.sql(f"select count(*) from {name} version as of {between}").collect()[0][0] == 9
+    table = icestats.load(name, snapshot=between)
+    assert table.compute().found.row_count == 9
+    estimates = [table.estimate(row_filter, actual=True).actual for row_filter in ("id < 5", "id > 5")]
+    assert sorted(estimates) == [4, 5]
+
+    now = icestats.load(name)
+    lying = {i: replace(s, summary={**s.summary, "operation": "append"}) for i, s in now.metadata.snapshots.items()}
+    metadata, snapshot = replace(now.metadata, snapshots=lying), lying[now.snapshot.snapshot_id]
+    changed = read_changed_files(now._source.storage, metadata, between, snapshot)
+    found = find_appended_files(load_iceberg_table(now._source), metadata, between, snapshot, changed)
+    assert found.reason == "rows have been deleted since: the delete files have changed"
 
 
 @pytest.mark.parametrize("name", ["eq", "vectors"])

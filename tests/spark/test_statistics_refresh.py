@@ -15,7 +15,7 @@ import icestats
 from icestats.errors import StatisticsMissingError
 from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.storage import local_path
-from icestats.scan.appended_files import find_appended_files
+from icestats.scan.appended_files import find_appended_files, read_changed_files
 from icestats.stats.kll import KllSketch
 
 pytestmark = pytest.mark.spark
@@ -143,7 +143,9 @@ def test_new_delete_files_are_seen_whatever_the_operation_says(demo_home):
     lying = {i: replace(s, summary={**s.summary, "operation": "append"}) for i, s in snapshots.items()}
     metadata = replace(table.metadata, snapshots=lying)
     base_id = deleting.parent_snapshot_id
-    found = find_appended_files(load_iceberg_table(table._source), metadata, base_id, lying[deleting.snapshot_id])
+    changed = read_changed_files(table._source.storage, metadata, base_id, lying[deleting.snapshot_id])
+    opened = load_iceberg_table(table._source)
+    found = find_appended_files(opened, metadata, base_id, lying[deleting.snapshot_id], changed)
     assert (found.reason, found.tasks) == ("rows have been deleted since: the delete files have changed", ())
 
 
