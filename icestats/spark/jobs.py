@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from icestats.answers.redaction import safe_cause
@@ -33,6 +34,10 @@ Item = TypeVar("Item")
 
 WORK = "payload binary"
 """Spark's schema of what `spread` gives."""
+
+_numbers = count(1)
+_blocks: dict[str, str] = {}
+"""The group of each block of `watch_jobs` that runs, by the id that Spark has for the jobs of this block alone."""
 
 _SHUT_DOWN = "SparkContext was shut down"
 _STACK_TRACE = "JVM stacktrace:"
@@ -149,50 +154,56 @@ def said_if_none_comes(spark: SparkSession, after_s: float = _PATIENCE_S) -> Ite
 def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], object] | None = None) -> Iterator[None]:
     """Put the Spark jobs of a block into a job group, report their progress, and cancel them at an interrupt.
 
+    Another block of the same group, of another thread, goes on.
+
     Parameters
     ----------
     spark : SparkSession
         The session that runs the jobs.
     group : str
-        The job group's id; `cancel_jobs` takes it from any thread.
+        The group's name; `cancel_jobs` takes it from any thread.
     callback : callable, optional
         Called from a thread of its own with the completed and the known tasks, whenever one of them changes, and
         once at the end of a block that did not fail. By Spark Connect from the thread of the block. An exception from
         it cancels the jobs, and is raised.
     """
-    if is_connect(spark):
-        with watch_operations(spark, group, callback):
+    own = f"{group} ({next(_numbers)})"
+    _blocks[own] = group
+    try:
+        with watch_operations(spark, own, callback) if is_connect(spark) else _watch(spark, own, callback):
             yield
-        return
+    finally:
+        del _blocks[own]
+
+
+@contextmanager
+def _watch(spark: SparkSession, own: str, callback: Callable[[int, int], object] | None) -> Iterator[None]:
     context = spark.sparkContext
     names = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
     before = {name: context.getLocalProperty(name) for name in names}
-    earlier = frozenset(context.statusTracker().getJobIdsForGroup(group))
-    context.setJobGroup(group, group, interruptOnCancel=True)
+    context.setJobGroup(own, own, interruptOnCancel=True)
     try:
         with (
-            _tell(spark, group, earlier, callback),
+            _tell(spark, own, callback),
             _interrupts_raised(),
             interrupts_first(),
             said_if_none_comes(spark),
         ):
             yield
     except KeyboardInterrupt:
-        _cancel_interrupted(spark, group)
+        _cancel_interrupted(spark, own)
         raise
     finally:
         with interrupts_first(), unless_ended(spark):
             for name, value in before.items():
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it, the annotation forgets that
     if callback:
-        total = _count_tasks(spark, group, earlier)[1]
+        total = _count_tasks(spark, own)[1]
         callback(total, total)
 
 
 @contextmanager
-def _tell(
-    spark: SparkSession, group: str, earlier: frozenset[int], callback: Callable[[int, int], object] | None
-) -> Iterator[None]:
+def _tell(spark: SparkSession, own: str, callback: Callable[[int, int], object] | None) -> Iterator[None]:
     """Report the tasks of a block from a thread of its own; what it raises there ends the jobs, and is raised here."""
     if callback is None:
         yield
@@ -201,13 +212,13 @@ def _tell(
 
     def watch(report: Callable[[int, int], object]) -> None:
         try:
-            _report_tasks(spark, group, earlier, report, finished)
+            _report_tasks(spark, own, report, finished)
         except BaseException as error:  # noqa: BLE001 - raised again below, in the thread of the block
             raised.append(error)
             while not finished.wait(_INTERVAL_S):
-                cancel_jobs(spark, group)
+                _cancel_block(spark, own)
 
-    watcher = threading.Thread(target=watch, args=(callback,), name=f"watch {group}", daemon=True)
+    watcher = threading.Thread(target=watch, args=(callback,), name=f"watch {own}", daemon=True)
     try:
         watcher.start()
         yield
@@ -223,17 +234,13 @@ def _tell(
 
 
 def _report_tasks(
-    spark: SparkSession,
-    group: str,
-    earlier: frozenset[int],
-    report: Callable[[int, int], object],
-    finished: threading.Event,
+    spark: SparkSession, own: str, report: Callable[[int, int], object], finished: threading.Event
 ) -> None:
     last = (0, 0)
     while not finished.wait(_INTERVAL_S):
         now = last
         with unless_ended(spark):
-            now = _count_tasks(spark, group, earlier)
+            now = _count_tasks(spark, own)
         if now != last:
             last = now
             report(*now)
@@ -258,13 +265,13 @@ def _interrupts_raised() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _cancel_interrupted(spark: SparkSession, group: str) -> None:
+def _cancel_interrupted(spark: SparkSession, own: str) -> None:
     """Cancel the jobs of a call that was interrupted: the connection that it was made on may fail, once."""
     try:
-        cancel_jobs(spark, group)
+        _cancel_block(spark, own)
     except spark_errors():
         with suppress(*spark_errors()):
-            cancel_jobs(spark, group)
+            _cancel_block(spark, own)
 
 
 def cancel_jobs(spark: SparkSession, group: str) -> None:
@@ -277,18 +284,23 @@ def cancel_jobs(spark: SparkSession, group: str) -> None:
     spark : SparkSession
         The session that runs the jobs.
     group : str
-        The job group's id, as `watch_jobs` was given it.
+        The group's name, as `watch_jobs` was given it.
     """
+    for own in [own for own, name in list(_blocks.items()) if name == group]:
+        _cancel_block(spark, own)
+
+
+def _cancel_block(spark: SparkSession, own: str) -> None:
     if is_connect(spark):
-        interrupt_operations(spark, group)
+        interrupt_operations(spark, own)
         return
     with unless_ended(spark):
-        spark.sparkContext.cancelJobGroup(group)
+        spark.sparkContext.cancelJobGroup(own)
 
 
-def _count_tasks(spark: SparkSession, group: str, earlier: frozenset[int]) -> tuple[int, int]:
+def _count_tasks(spark: SparkSession, own: str) -> tuple[int, int]:
     tracker = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(job_id) for job_id in tracker.getJobIdsForGroup(group) if job_id not in earlier]
+    jobs = [tracker.getJobInfo(job_id) for job_id in tracker.getJobIdsForGroup(own)]
     stages = [tracker.getStageInfo(stage_id) for job in jobs if job for stage_id in job.stageIds]
     known = [stage for stage in stages if stage]
     return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)

@@ -20,7 +20,8 @@ _SETTINGS = {
     "`": "spark.sql.parser.quotedRegexColumnNames",
 }
 """By what a statement has: the settings with which Spark would take it for something else."""
-_lock = threading.Lock()
+_lock = threading.RLock()
+"""Of two threads that change a setting of a session, one would take the other's value for the user's."""
 
 
 def run_sql(spark: SparkSession, statement: str) -> DataFrame:
@@ -42,22 +43,23 @@ def run_sql(spark: SparkSession, statement: str) -> DataFrame:
             f"a name or a text in the table or the filter would be read otherwise: set {' and '.join(changed)} to "
             "false in the session"
         )
-    with _lock, changed_settings(spark, dict.fromkeys(changed, "false")):
+    with changed_settings(spark, dict.fromkeys(changed, "false")):
         return spark.sql(statement)
 
 
 @contextmanager
 def changed_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a session for a block."""
-    before: dict[str, str | None] = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        with interrupts_first(), unless_ended(session):
-            for name, earlier in before.items():
-                if earlier is None:
-                    session.conf.unset(name)
-                else:
-                    session.conf.set(name, earlier)
+    """Change settings of a session for a block; a block of another thread waits for its end."""
+    with _lock:
+        before: dict[str, str | None] = {name: session.conf.get(name, None) for name in settings}
+        try:
+            for name, value in settings.items():
+                session.conf.set(name, value)
+            yield
+        finally:
+            with interrupts_first(), unless_ended(session):
+                for name, earlier in before.items():
+                    if earlier is None:
+                        session.conf.unset(name)
+                    else:
+                        session.conf.set(name, earlier)

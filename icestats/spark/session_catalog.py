@@ -41,7 +41,7 @@ from icestats.iceberg.confined_io import ConfinedFileIO, find_unsafe_deletes, fi
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.reach import folder_of
 from icestats.iceberg.storage import local_path
-from icestats.spark.connect import refuse_connect
+from icestats.spark.connect import is_connect, refuse_connect
 from icestats.spark.java_file_io import JavaFileIO
 from icestats.spark.jobs import explained_errors, first_line
 from icestats.spark.jvm import explain_end
@@ -294,8 +294,15 @@ def open_in_session(session: SparkSession, name: str) -> Source:
 
 
 def find_session(source: Source, spark: SparkSession | None) -> SparkSession:
-    """Return the session to read a table with: the given one, the one whose catalog has it, or `get_session`'s."""
+    """Return the session to read a table with: the given one, the one whose catalog has it, or `get_session`'s.
+
+    Raises
+    ------
+    CallError
+        What is given is no session.
+    """
     if spark is not None:
+        _check_kind(spark)
         return spark
     if isinstance(source.catalog, SessionCatalog):
         return source.catalog.session
@@ -351,20 +358,21 @@ def _list_loaded(session: SparkSession) -> list[str]:
         return [str(found.apply(place)) for place in range(found.length())]
 
 
-def _check_session(session: object) -> None:
-    from pyspark.sql import SparkSession
-
+def _check_session(session: SparkSession) -> None:
+    _check_kind(session)
     refuse_connect(
         session,
         "opening a table of its catalogs",
         "open it with PyIceberg's configuration, and give the session to what computes, such as compute(spark=spark)",
     )
-    if isinstance(session, SparkSession):
-        end = explain_end(session.sparkContext)
-        if end is None:
-            return
+    end = explain_end(session.sparkContext)
+    if end is not None:
         raise SparkUnavailableError(f"no table is opened by this session: {end}")
-    raise CallError(f"spark is {type(session).__name__}, expected a SparkSession")
+
+
+def _check_kind(session: object) -> None:
+    if not (is_connect(session) or hasattr(session, "sparkContext")):
+        raise CallError(f"spark is {type(session).__name__}, expected a SparkSession")
 
 
 def _settings(session: SparkSession) -> dict[str, str]:

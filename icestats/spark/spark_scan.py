@@ -127,8 +127,14 @@ def select_rows(session: SparkSession, relation: str, plan: ScanPlan) -> DataFra
     Raises
     ------
     UnsupportedError
-        Spark cannot read the table.
+        Spark cannot read the table, or a column of it has the name of Iceberg's `_file`.
     """
+    hiding = next((one.name for one in plan.read_schema.top_level if one.name.lower() == FILE_COLUMN), None)
+    if plan.partitions is not None and hiding is not None:
+        raise UnsupportedError(
+            f"the column {hiding!r} of {plan.source.name} hides the one by which Spark says the file of a row: leave "
+            "out by"
+        )
     selected = [f"{quote_name(field.name)} as c{field.field_id}" for field in plan.fields]
     if plan.partitions is not None:
         selected.append(FILE_COLUMN)

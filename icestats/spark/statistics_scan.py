@@ -3,7 +3,8 @@
 The driver plans PyIceberg scan tasks; Spark carries them to its executors, where PyIceberg reads the files (schema
 evolution, position deletes and deletion vectors applied) one Arrow batch at a time into accumulators. What PyIceberg
 cannot read (equality deletes, ORC, Avro), Spark's own scan reads into the same accumulators. These are merged on the
-executors first, so that the driver holds one accumulator a column and a task at most.
+executors first, so that the driver holds one accumulator a column and a task at most. A wide table is read some columns
+at a time, as all accumulators of a task pass through the JVM in one piece.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from icestats.read.manifests.manifest_pool import Progress
+from icestats.scan.pair_sample import MOST_PAIRS
 from icestats.scan.scan_job import (
     PARTIAL,
     Partial,
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
 TARGET_TASK_BYTES = 128 << 20
 PARTIALS_MERGED_BY_THE_DRIVER = 16
+MOST_COLUMNS = 2 * MOST_PAIRS
+"""Of one reading of the files; those of all pairs are in the first one. Each column of a task is some 200 kB."""
 PYICEBERG_SCAN = "PyIceberg"
 SPARK_SCAN = "Spark"
 
@@ -74,8 +79,9 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
         The job was cancelled, or a data file could not be read.
     """
     started = time.perf_counter()
-    job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
-    found = merge_rows(job, ())
+    parts = _cut_columns(plan)
+    jobs = [ScanJob(part.fields, sizes, part.partitions, pairs=part.pairs) for part in parts]
+    found = [merge_rows(job, ()) for job in jobs]
     if plan.fields and plan.file_count:
         if progress is None:
             progress = SaidProgress()
@@ -83,12 +89,40 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
         name, group = plan.source.name, f"icestats: statistics of {plan.source.name}"
         with explained_errors(spark, f"the scan of {name}"), watch_jobs(spark, group, progress):
             ship_package(spark)
-            found = merge_rows(job, _run(spark, plan, job))
+            found = [merge_rows(job, _run(spark, part, job)) for part, job in zip(parts, jobs, strict=True)]
+    built = [build_statistics(part, sizes, *one, started) for part, one in zip(parts, found, strict=True)]
     return replace(
-        build_statistics(plan, sizes, *found, started),
+        _join_columns(plan, built),
         scanned_by=PYICEBERG_SCAN if plan.fallback is None else SPARK_SCAN,
         scan_reason=plan.fallback,
     )
+
+
+def _cut_columns(plan: ScanPlan) -> list[ScanPlan]:
+    """Return plans of the same scan for a part of the columns each."""
+    if len(plan.fields) <= MOST_COLUMNS:
+        return [plan]
+    places = list(dict.fromkeys([*chain.from_iterable(plan.pairs), *range(len(plan.fields))]))
+    parts = []
+    for start in range(0, len(places), MOST_COLUMNS):
+        fields = tuple(plan.fields[place] for place in places[start : start + MOST_COLUMNS])
+        reading = replace(plan.reading, schema=plan.reading.schema.select(*(field.name for field in fields)))
+        pairs = () if start else tuple((places.index(one), places.index(other)) for one, other in plan.pairs)
+        parts.append(replace(plan, fields=fields, reading=reading, pairs=pairs))
+    return parts
+
+
+def _join_columns(plan: ScanPlan, parts: Sequence[TableStatistics]) -> TableStatistics:
+    """Return what has been found of all columns of a plan, in their order."""
+    columns = {name: column for part in parts for name, column in part.columns.items()}
+    found = replace(parts[-1], columns={one.name: columns[one.name] for one in plan.fields}, together=parts[0].together)
+    by_partition = [part.by_partition for part in parts if part.by_partition is not None]
+    if not by_partition:
+        return found
+    partitions = {name: column for part in by_partition for name, column in part.columns.items()}
+    sizes = {name: size for part in by_partition for name, size in part.sizes.items()}
+    ordered = {one.name: partitions[one.name] for one in plan.fields}
+    return replace(found, by_partition=replace(by_partition[0], columns=ordered, sizes=sizes))
 
 
 def _run(spark: SparkSession, plan: ScanPlan, job: ScanJob) -> Iterator[Partial]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.text import one_line
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import PrimitiveType, encode_value, has_lengths, parse_type
 from icestats.iceberg.value_order import find_extreme
@@ -131,8 +132,10 @@ class ColumnAccumulator:
         Raises
         ------
         ValueError
-            The array cannot be read as the column's type.
+            The array cannot be read as the column's type, or has a text that is not UTF-8.
         """
+        if self._field.type == "string":
+            _check_text(array, self._field.name)
         encoded = self._read_encoded(array)
         dense = dense_values(array, self._field.type) if encoded is None else encoded[0]
         self._value_count += len(array)
@@ -351,6 +354,16 @@ def number_rows(columns: Sequence[pa.Array], type_texts: Sequence[str]) -> npt.N
         for found in encoded.hashes[encoded.codes].tolist():
             seed = (31 * seed + found) % (1 << 63)
     return draw_numbers(row_count, seed + row_count)
+
+
+def _check_text(array: pa.Array, name: str) -> None:
+    # Spark writes what a cast of any binary gives.
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"column {name!r} has a text that is not UTF-8 ({one_line(error)}): leave it out, naming the other columns"
+        ) from error
 
 
 def _arrow_extremes(dense: pa.Array) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
 from icestats.spark.jobs import cancel_jobs, watch_jobs
 from icestats.spark.jvm import SQLITE_DRIVER, find_runtime
+from icestats.spark.plain_sql import changed_settings
 from icestats.spark.session import get_session, spark_catalog_properties
 from tests.spark_versions import since
 
@@ -68,6 +70,7 @@ def test_other_users_of_the_machine_get_nothing_from_the_ports_of_a_session(spar
 SHUFFLE = """
 import os, stat, sys, tempfile
 from pathlib import Path
+from icestats.spark.plain_sql import changed_settings
 from icestats.spark.session import get_session, stop_session
 os.umask(0o022)
 folder = Path(tempfile.gettempdir())
@@ -138,6 +141,7 @@ def test_jars_that_cannot_be_had_are_named_in_one_line(tmp_path: Path):
 WITHOUT_ICEBERG = """
 from pyspark.sql import SparkSession
 from icestats.errors import SparkUnavailableError
+from icestats.spark.plain_sql import changed_settings
 from icestats.spark.session import get_session, stop_session
 import icestats
 def show(call, *arguments, **named):
@@ -266,6 +270,24 @@ def test_a_group_of_jobs_can_be_cancelled_while_it_runs(spark):
     ):
         endless.collect()
     assert seen[0][0] == 0
+
+
+def test_settings_that_two_threads_change_are_put_back(spark):
+    name = "spark.sql.session.timeZone"
+    before, entered, left = spark.conf.get(name), threading.Event(), threading.Event()
+
+    def change() -> None:
+        with changed_settings(spark, {name: "Asia/Tokyo"}):
+            entered.set()
+            left.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        with changed_settings(spark, {name: "Asia/Tokyo"}):
+            other = pool.submit(change)
+            is_between = entered.wait(0.2)
+        left.set()
+        other.result()
+    assert (is_between, spark.conf.get(name)) == (False, before)
 
 
 CHANGED_JAR = """

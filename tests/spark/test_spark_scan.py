@@ -234,6 +234,36 @@ def test_files_that_pyiceberg_cannot_read_are_not_scanned_apart(spark, namespace
         prepare_scan(table._source, table.snapshot, table.schema, tasks=tasks)
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+def test_a_wide_table_is_read_some_columns_at_a_time(spark, namespace, monkeypatch, file_format):
+    create(spark, "wide", f"'write.format.default'='{file_format}'", "partitioned by (day)")
+    table = icestats.load(f"{NAMESPACE}.wide")
+
+    def compute():
+        found = table.compute(k=8192, by="partition", together=[("paid", "id")], max_size_bytes=1 << 30).found
+        columns = [found.columns, *found.by_partition.columns.values()]
+        # The rows of a sample are drawn anew for each reading.
+        plain = [[(key, replace(one, frequent_items=b"")) for key, one in column.items()] for column in columns]
+        return plain, found.row_count, found.by_partition.sizes, found.together
+
+    whole = compute()
+    monkeypatch.setattr("icestats.spark.statistics_scan.MOST_COLUMNS", 2)
+    assert compute() == whole
+
+
+def test_a_column_that_hides_the_file_of_a_row_is_refused(spark, namespace):
+    spark.sql(f"drop table if exists {NAMESPACE}.hiding purge")
+    spark.sql(
+        f"create table {NAMESPACE}.hiding (id bigint, `_FILE` string) using iceberg partitioned by (id) "
+        "tblproperties ('write.format.default'='avro')"
+    )
+    spark.sql(f"insert into {NAMESPACE}.hiding select id % 2, 'a' from range(10)")
+    table = icestats.load(f"{NAMESPACE}.hiding")
+    with pytest.raises(icestats.UnsupportedError, match=r"the column '_FILE' of .* hides the one by which Spark says"):
+        table.compute(by="partition")
+    assert table.compute().found.row_count == 10
+
+
 def test_a_type_that_spark_does_not_know_is_one_clear_line(spark, namespace, delete_equal):
     """Neither can read: PyIceberg for the equality deletes, Spark for the time."""
     create(spark, "timed")

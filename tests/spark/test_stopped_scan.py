@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -80,6 +81,28 @@ def test_what_progress_raises_ends_the_job_and_comes_to_the_caller(spark, tmp_pa
         spark.range(0, 1, numPartitions=1).rdd.foreach(wait)
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+
+
+def test_a_block_that_is_stopped_leaves_another_of_its_group(spark, tmp_path):
+    """As two threads compute statistics of tables of one name."""
+    waits = tmp_path / "waits"
+    os.mkfifo(waits)
+
+    def wait(_row: object) -> None:
+        waits.read_text()
+
+    def work() -> None:
+        with watch_jobs(spark, "shared"):
+            spark.range(0, 1, numPartitions=1).rdd.foreach(wait)
+
+    def stop(_done: int, _total: int) -> None:
+        raise StopComputingError
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(work)
+        with waits.open("w"), pytest.raises(StopComputingError), watch_jobs(spark, "shared", stop):
+            spark.range(0, 10**15, 1, 1).selectExpr("sum(hash(id))").collect()
+        other.result()
 
 
 def test_what_fails_after_an_interrupt_does_not_hide_it(spark):

@@ -237,3 +237,15 @@ def test_another_column_or_another_type_of_array_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot be read as Iceberg's long"):
         accumulator.update(pa.array(["a"]))
     assert accumulator.result().value_count == 0
+
+
+@pytest.mark.parametrize("is_encoded", [False, True])
+def test_a_text_that_is_not_utf8_is_refused_with_its_column(is_encoded: bool) -> None:
+    """Spark writes what a cast of any binary gives."""
+    offsets = pa.array([0, 1, 3], pa.int32()).buffers()[1]
+    texts = pa.StringArray.from_buffers(2, offsets, pa.py_buffer(b"a\xffb"))
+    if is_encoded:
+        texts = pa.DictionaryArray.from_arrays(pa.array([0, 1, 1]), texts)
+    field = Field(1, "name", "string", required=False, top_level=True)
+    with pytest.raises(ValueError, match="column 'name' has a text that is not UTF-8"):
+        ColumnAccumulator(field).update(texts)

@@ -90,6 +90,16 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
                 lambda table, odd=odd: table.estimate_groups(["id"], actual=odd),
             )
         ),
+        *(
+            (ask, "^spark is (str|list), expected a SparkSession$")
+            for odd in ("local[2]", [])
+            for ask in (
+                lambda table, odd=odd: table.compute(spark=odd),
+                lambda table, odd=odd: table.read_with_spark(odd),
+                lambda table, odd=odd: table.to_spark(odd),
+                lambda table, odd=odd: table.estimate("id = 1", engines=["spark"], spark=odd),
+            )
+        ),
         (lambda table: table.histogram("id", bins="4"), "bins is '4': expected a whole number from 1"),
         (lambda table: table.histogram("id", bins=4.5), "bins is 4.5: expected a whole number from 1"),
         (lambda table: table.estimate_workload(n="3"), "n is '3': expected a whole number from 1"),
