@@ -243,6 +243,13 @@ def test_a_name_with_a_dot_stays_one_part_of_a_name():
     assert maintenance.set_property("a", "b").startswith("ALTER TABLE `prod`.`db`.`orders.2026` SET")
 
 
+def test_a_table_whose_name_ends_a_statement_is_altered_by_none():
+    maintenance = Maintenance("prod", ("db", "a; drop table b; --"), {})
+    assert maintenance.set_property("a", "b").startswith("-- no statement")
+    assert maintenance.change_partitions(["`id`"], []).startswith("-- no statement")
+    assert ";" not in maintenance.compact_files()
+
+
 def _write_often(catalog, name, rows, times=6, **options):
     made = catalog.create_table(name, rows.schema, **options)
     for _ in range(times):

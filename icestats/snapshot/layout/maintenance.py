@@ -21,6 +21,7 @@ _FILE_SIZE = "write.target-file-size-bytes"
 _FORMAT = "write.format.default"
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*|<\w+>", re.ASCII)
 """What Spark's parser takes for a name without backticks, or a reader fills in."""
+_NO_STATEMENT = "-- no statement: a name has what a shell of SQL ends a statement at, or fills in"
 _DEFAULTS = {_MANIFEST_SIZE: 8 << 20, _FILE_SIZE: 512 << 20}
 
 
@@ -59,7 +60,7 @@ class Maintenance:
 
     def set_property(self, name: str, value: str) -> str:
         """Return what sets a table property."""
-        return f"{self._alter_table} SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})"
+        return self._alter(f"SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})")
 
     def sort_files(self, columns: Sequence[str], *, along_curve: bool = True) -> str:
         """Return what sorts the files of each partition: by one column, or by several along a z-order curve or in turn.
@@ -86,9 +87,9 @@ class Maintenance:
         CALL `prod`.system.rewrite_data_files(table => 'db.events', options => map('rewrite-all', 'true'))
         """
         words = [("DROP", term) for term in dropped] + [("ADD", term) for term in added]
-        if not all(can_stand(term) for _, term in words):
-            return "-- no statement: a name has what a shell of SQL ends a statement at, or fills in"
-        changes = [f"{self._alter_table} {word} PARTITION FIELD {term}" for word, term in words]
+        if not all(map(can_stand, (*self.identifier, *dropped, *added))):
+            return _NO_STATEMENT
+        changes = [self._alter(f"{word} PARTITION FIELD {term}") for word, term in words]
         return NEXT.join([*changes, self._call("rewrite_data_files", f", {_REWRITE_ALL}")])
 
     def compact_files(self) -> str:
@@ -100,9 +101,9 @@ class Maintenance:
         options = "options => map('delete-file-threshold', '1', 'remove-dangling-deletes', 'true')"
         return self._call("rewrite_data_files", f", {options}")
 
-    @property
-    def _alter_table(self) -> str:
-        return f"ALTER TABLE {quote_name(self.catalog, *self.identifier)}"
+    def _alter(self, change: str) -> str:
+        name = quote_name(self.catalog, *self.identifier)
+        return f"ALTER TABLE {name} {change}" if all(map(can_stand, self.identifier)) else _NO_STATEMENT
 
     def _call(self, procedure: str, more: str) -> str:
         names = (part if _PLAIN_NAME.fullmatch(part) else quote_name(part) for part in self.identifier)
