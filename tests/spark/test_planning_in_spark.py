@@ -110,7 +110,7 @@ def test_a_rewrite_of_manifests_brings_what_was_predicted(spark, demo_home):
         now = table.refresh()
         assert now.snapshot.operation == "replace"
         assert set(now.plan("day = 3").kept_file_paths()) == set(table.plan("day = 3").kept_file_paths())
-        _run_every_statement(spark, Maintenance("icestats", "demo.rewritten", {}))
+        _run_every_statement(spark, Maintenance("icestats", ("demo", "rewritten"), {}))
         assert set(table.refresh().plan("day = 3").partition_filters.values()) == {"day = 3"}
     finally:
         spark.sql("DROP TABLE icestats.demo.rewritten")
@@ -143,12 +143,59 @@ def test_a_table_is_partitioned_anew_by_the_statements_of_what_if(spark, demo_ho
         spark.sql("DROP TABLE icestats.demo.repartitioned")
 
 
+def test_a_rewrite_touches_the_table_that_was_asked_for(spark):
+    """Not the one that its name would be of, were the dot in it one between namespaces."""
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS icestats.demo.orders")
+    names = ("icestats.demo.`orders.2026`", "icestats.demo.orders.`2026`")
+    try:
+        for name in names:
+            spark.sql(f"CREATE TABLE {name} (price DECIMAL(9, 2), id BIGINT, id_bucket_2 INT) USING iceberg")
+            for _ in range(2):
+                spark.sql(f"INSERT INTO {name} VALUES (1.50, 1, 1), (2.50, 2, 1)")
+        table = icestats.load(names[0], spark=spark)
+        done = table.rewrite_manifests(manifest_size_bytes=1_000_000, dry_run=False, spark=spark)
+        assert (done.rewritten_manifest_count, table.refresh().manifest_files().num_rows) == (2, 1)
+        other = icestats.load(names[1], spark=spark)
+        assert other.manifest_files().num_rows == 2
+        assert "commit.manifest.target-size-bytes" not in other.metadata.properties
+        layout = table.refresh().layout(columns=["id", "price"])
+        for statement in (
+            *layout.what_if(["id = 1"], partition_by="bucket(2, id)").statement.split(";\n"),
+            *(found.fix for found in layout.findings if "overlap" in found.title),
+        ):
+            spark.sql(statement).collect()
+        assert [field.name for field in table.refresh().metadata.specs[1].fields] == ["id_bucket_2_2"]
+    finally:
+        for name in names:
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
+        spark.sql("DROP NAMESPACE icestats.demo.orders")
+
+
+def test_delete_files_are_gone_once_they_are_applied(spark):
+    name = "icestats.demo.undeleted"
+    try:
+        spark.sql(
+            f"CREATE TABLE {name} (id BIGINT) USING iceberg "
+            "TBLPROPERTIES ('format-version' = '2', 'write.delete.mode' = 'merge-on-read')"
+        )
+        for _ in range(2):
+            spark.sql(f"INSERT INTO {name} SELECT id FROM range(40)")
+        spark.sql(f"DELETE FROM {name} WHERE id % 5 = 0")
+        table = icestats.load(name)
+        (found,) = (one for one in table.layout().findings if "Delete files" in one.title)
+        spark.sql(found.fix).collect()
+        assert table.refresh().overview().delete_file_count == 0
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
 def _run_every_statement(spark: Any, maintenance: Maintenance) -> None:
     """What findings propose is valid: Spark runs it."""
     spark.sql(maintenance.set_property("write.metadata.metrics.column.id", "truncate(16)"))
     for statement in (
         maintenance.sort_files(("id",)),
         maintenance.sort_files(("day", "id")),
+        maintenance.sort_files(("day", "id"), along_curve=False),
         maintenance.compact_files(),
         maintenance.apply_deletes(),
         maintenance.rewrite_manifests(),

@@ -232,5 +232,87 @@ def test_the_greatest_long_stays_the_greatest_where_files_are_sorted(catalog):
 
 
 def test_names_that_spark_does_not_take_are_in_backticks():
-    call = Maintenance("prod", "db.my-table", {}).compact_files()
+    call = Maintenance("prod", ("db", "my-table"), {}).compact_files()
     assert call == "CALL `prod`.system.rewrite_data_files(table => 'db.`my-table`')"
+
+
+def test_a_name_with_a_dot_stays_one_part_of_a_name():
+    """`db.orders`.`2026` may be another table."""
+    maintenance = Maintenance("prod", ("db", "orders.2026"), {})
+    assert maintenance.rewrite_manifests() == "CALL `prod`.system.rewrite_manifests(table => 'db.`orders.2026`')"
+    assert maintenance.set_property("a", "b").startswith("ALTER TABLE `prod`.`db`.`orders.2026` SET")
+
+
+def test_a_table_whose_name_ends_a_statement_is_altered_by_none():
+    maintenance = Maintenance("prod", ("db", "a; drop table b; --"), {})
+    assert maintenance.set_property("a", "b").startswith("-- no statement")
+    assert maintenance.change_partitions(["`id`"], []).startswith("-- no statement")
+    assert ";" not in maintenance.compact_files()
+
+
+def _write_often(catalog, name, rows, times=6, **options):
+    made = catalog.create_table(name, rows.schema, **options)
+    for _ in range(times):
+        made.append(rows)
+    return icestats.load(made.metadata_location)
+
+
+def test_columns_that_no_curve_takes_are_sorted_by_in_turn(catalog):
+    """Iceberg's z-order refuses decimals, and finds no column whose name has a backtick."""
+    rows = pa.table(
+        {"id": pa.array(range(8), pa.int64()), "price": pa.array(range(8), pa.decimal128(9, 2)), "x`y": ["a"] * 8}
+    )
+    table = _write_often(catalog, "db.priced", rows)
+    for columns, order in (
+        (["id", "price"], "`id` ASC NULLS LAST, `price` ASC NULLS LAST"),
+        (["id", "x`y"], "`id` ASC NULLS LAST, `x``y` ASC NULLS LAST"),
+    ):
+        (found,) = (one for one in table.layout(columns=columns).findings if "overlap" in one.title)
+        assert f"sort_order => '{order}'" in found.fix
+
+
+def test_bounds_of_avro_files_are_had_by_another_format_only(catalog):
+    made = catalog.create_table(
+        "db.unmeasured",
+        pa.schema([("id", pa.int64())]),
+        properties={"write.metadata.metrics.default": "none"},
+    )
+    made.append(pa.table({"id": pa.array(range(8), pa.int64())}))
+
+    def fix():
+        layout = icestats.load(made.metadata_location).layout(columns=["id"])
+        (found,) = (one for one in layout.findings if "without bounds" in one.title)
+        return found.fix
+
+    assert fix().endswith("('write.metadata.metrics.column.id' = 'truncate(16)')")
+    with made.transaction() as change:
+        change.set_properties({"write.format.default": "avro"})
+    assert fix().endswith("('write.format.default' = 'parquet')")
+
+
+def test_manifests_of_a_table_without_partitions_are_as_many_as_their_bytes_ask_for(catalog):
+    table = _write_often(catalog, "db.unpartitioned", pa.table({"id": pa.array(range(8), pa.int64())}))
+    size = sum(table.manifest_files()["manifest_length"].to_pylist()) // 3 + 1
+    (found,) = table.layout().what_if(["id = 3"], regroup="partition", manifest_size_bytes=size).comparisons
+    assert (found.now[0].total, found.then[0].total) == (6, 3)
+
+
+def test_a_prediction_says_that_small_files_become_fewer(catalog):
+    rows = pa.table({"id": pa.array(range(8), pa.int64())})
+    small = _write_often(catalog, "db.small", rows).layout()
+    large = _write_often(catalog, "db.large", rows, properties={"write.target-file-size-bytes": "100"}).layout()
+    for change in ({"sort_by": "id"}, {"partition_by": "bucket(2, id)"}):
+        assert "larger ones, of up to 536,870,912 bytes" in small.what_if(["id = 3"], **change).assumes
+        assert "larger ones" not in large.what_if(["id = 3"], **change).assumes
+
+
+def test_a_new_partition_field_takes_no_name_that_a_column_has(catalog):
+    """Spark would have dropped the fields before it refuses to add this one."""
+    rows = pa.table({"at": pa.array([0], pa.timestamp("us")), "at_day": pa.array([1], pa.int64())})
+    found = (
+        _write_often(catalog, "db.dated", rows, 1).layout().what_if(["at_day = 1"], partition_by="day(at), month(at)")
+    )
+    assert found.statement.splitlines()[:2] == [
+        "ALTER TABLE `<catalog>`.`<namespace>`.`<table>` ADD PARTITION FIELD day(`at`) AS `at_day_2`;",
+        "ALTER TABLE `<catalog>`.`<namespace>`.`<table>` ADD PARTITION FIELD month(`at`);",
+    ]

@@ -18,7 +18,7 @@ from icestats.snapshot.layout.clustering import Depth, FieldLayout, LateData, Sp
 from icestats.snapshot.layout.file_set import FileSet
 from icestats.snapshot.layout.maintenance import NEXT, Maintenance
 from icestats.snapshot.layout.partition_change import change_partitions, project_to
-from icestats.snapshot.layout.partition_terms import order_fields, parse_partition_fields, write_term
+from icestats.snapshot.layout.partition_terms import order_fields, parse_partition_fields, write_new_term, write_term
 from icestats.snapshot.layout.what_if import WhatIf, compare, regroup_files, sort_files
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ class Layout:
         return WhatIf(
             change=f"the files of each partition were sorted by {sort_by}",
             statement=self._maintenance.sort_files((sort_by,)),
-            assumes="an estimate: as many files of even size, rows spread evenly between their file's bounds",
+            assumes="an estimate: as many files of even size, rows spread evenly between their file's bounds"
+            + self._explain_file_sizes(files),
             comparisons=compare(filters, files, sort_files(files, column.field_id, size)),
         )
 
@@ -171,10 +172,12 @@ class Layout:
         fields, dropped, added = order_fields(asked, self._spec.fields)
         filters, files = self._read(workload, [field.source_id for field in fields])
         found = change_partitions(files, fields, self._schema, {i for one in filters for i in one.field_ids})
-        old, new = ([write_term(one, self._schema) for one in some] for some in (dropped, added))
+        taken = {one.name for one in self._spec.fields if one not in dropped}
+        old = [write_term(one, self._schema) for one in dropped]
+        new = [write_new_term(one, self._schema, taken) for one in added]
         assumes = (
             "an estimate: rows spread evenly between their file's bounds and over buckets, each column by itself",
-            "files of today's mean size, not sorted",
+            "files of today's mean size, not sorted" + self._explain_file_sizes(files),
             "manifests regrouped",
             *found.caveats,
         )
@@ -185,6 +188,12 @@ class Layout:
             assumes=", ".join(assumes),
             comparisons=compare(project_to(filters, fields), files, regroup_files(found.files, manifest_size_bytes)),
         )
+
+    def _explain_file_sizes(self, files: FileSet) -> str:
+        # Spark writes as few files as the target size lets it: of small ones none is left to be ruled out.
+        size = self._maintenance.file_size_bytes
+        is_small = int(files.sizes.sum()) < 0.75 * size * len(files)
+        return f"; the statement makes larger ones, of up to {size:,} bytes, which rule out less" if is_small else ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the layout as one JSON object."""

@@ -13,7 +13,7 @@ from icestats.read.manifests.manifests import manifests_to_read, read_file_metri
 from icestats.snapshot.layout.clustering import build_field_layouts, build_spread, find_late_data
 from icestats.snapshot.layout.file_set import FileSet, build_file_set, choose_columns
 from icestats.snapshot.layout.layout import Layout
-from icestats.snapshot.layout.maintenance import Maintenance, build_findings
+from icestats.snapshot.layout.maintenance import NEXT, Maintenance, build_findings
 from icestats.snapshot.layout.what_if import ManifestRewrite, build_outcomes, compare, regroup_files
 from icestats.snapshot.pruning.funnel import select_live_data
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -75,7 +75,7 @@ def rewrite_manifests(
     metadata = reader.source.metadata
     spec, size = metadata.specs[metadata.default_spec_id], manifest_size_bytes or maintenance.manifest_size_bytes
     predicted = regroup_files(before, size, sort_by, spec)
-    statements = tuple(maintenance.rewrite_manifests(sort_by, manifest_size_bytes).split(";\n"))
+    statements = tuple(maintenance.rewrite_manifests(sort_by, manifest_size_bytes).split(NEXT))
     count = len(before.partition_fields)
     fields = [build_field_layouts(found, reader.schema)[:count] for found in (before, predicted)]
     counts: tuple[int | None, int | None] = (None, None)
@@ -109,5 +109,5 @@ def _read_file_set(reader: SnapshotReader, field_ids: Sequence[int]) -> FileSet:
 def _build_maintenance(reader: SnapshotReader) -> Maintenance:
     """Build what statements about the table are made of; a bare metadata.json gets names to fill in."""
     source = reader.source
-    identifier = ".".join(source.identifier) if source.identifier else "<namespace>.<table>"
+    identifier = source.identifier or ("<namespace>", "<table>")
     return Maintenance(source.catalog_name or "<catalog>", identifier, source.metadata.properties)

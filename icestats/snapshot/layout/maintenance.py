@@ -18,8 +18,10 @@ NEXT = ";\n"
 _REWRITE_ALL = "options => map('rewrite-all', 'true')"
 _MANIFEST_SIZE = "commit.manifest.target-size-bytes"
 _FILE_SIZE = "write.target-file-size-bytes"
+_FORMAT = "write.format.default"
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*|<\w+>", re.ASCII)
 """What Spark's parser takes for a name without backticks, or a reader fills in."""
+_NO_STATEMENT = "-- no statement: a name has what a shell of SQL ends a statement at, or fills in"
 _DEFAULTS = {_MANIFEST_SIZE: 8 << 20, _FILE_SIZE: 512 << 20}
 
 
@@ -28,8 +30,8 @@ class Maintenance:
     """What statements are about: a table in a catalog, and its properties."""
 
     catalog: str
-    identifier: str
-    """Namespace and name, with dots between."""
+    identifier: tuple[str, ...]
+    """Namespace and name, part by part: a part may have dots of its own."""
     properties: Mapping[str, str]
 
     @property
@@ -47,7 +49,7 @@ class Maintenance:
 
         Examples
         --------
-        >>> Maintenance("prod", "db.events", {}).rewrite_manifests("event_time_day")
+        >>> Maintenance("prod", ("db", "events"), {}).rewrite_manifests("event_time_day")
         "CALL `prod`.system.rewrite_manifests(table => 'db.events', sort_by => array('event_time_day'))"
         """
         order = f", sort_by => array({_quote(sort_by)})" if sort_by else ""
@@ -58,18 +60,19 @@ class Maintenance:
 
     def set_property(self, name: str, value: str) -> str:
         """Return what sets a table property."""
-        return f"{self._alter_table} SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})"
+        return self._alter(f"SET TBLPROPERTIES ({_quote(name)} = {_quote(value)})")
 
-    def sort_files(self, columns: Sequence[str]) -> str:
-        """Return what sorts the files of each partition: by one column, or along a z-order curve by several.
+    def sort_files(self, columns: Sequence[str], *, along_curve: bool = True) -> str:
+        """Return what sorts the files of each partition: by one column, or by several along a z-order curve or in turn.
 
         Examples
         --------
-        >>> "sort_order => 'zorder(`a`, `b`)'" in Maintenance("prod", "db.events", {}).sort_files(("a", "b"))
+        >>> "sort_order => 'zorder(`a`, `b`)'" in Maintenance("prod", ("db", "events"), {}).sort_files(("a", "b"))
         True
         """
-        names = ", ".join(quote_name(column) for column in columns)
-        order = f"zorder({names})" if len(columns) > 1 else f"{names} ASC NULLS LAST"
+        names = [quote_name(column) for column in columns]
+        is_curve = along_curve and len(names) > 1
+        order = f"zorder({', '.join(names)})" if is_curve else ", ".join(f"{name} ASC NULLS LAST" for name in names)
         sorting = f", strategy => 'sort', sort_order => {_quote(order)}"
         return self._call("rewrite_data_files", f"{sorting}, {_REWRITE_ALL}")
 
@@ -78,15 +81,15 @@ class Maintenance:
 
         Examples
         --------
-        >>> print(Maintenance("prod", "db.events", {}).change_partitions(["day(`at`)"], ["month(`at`)"]))
+        >>> print(Maintenance("prod", ("db", "events"), {}).change_partitions(["day(`at`)"], ["month(`at`)"]))
         ALTER TABLE `prod`.`db`.`events` DROP PARTITION FIELD day(`at`);
         ALTER TABLE `prod`.`db`.`events` ADD PARTITION FIELD month(`at`);
         CALL `prod`.system.rewrite_data_files(table => 'db.events', options => map('rewrite-all', 'true'))
         """
         words = [("DROP", term) for term in dropped] + [("ADD", term) for term in added]
-        if not all(can_stand(term) for _, term in words):
-            return "-- no statement: a name has what a shell of SQL ends a statement at, or fills in"
-        changes = [f"{self._alter_table} {word} PARTITION FIELD {term}" for word, term in words]
+        if not all(map(can_stand, (*self.identifier, *dropped, *added))):
+            return _NO_STATEMENT
+        changes = [self._alter(f"{word} PARTITION FIELD {term}") for word, term in words]
         return NEXT.join([*changes, self._call("rewrite_data_files", f", {_REWRITE_ALL}")])
 
     def compact_files(self) -> str:
@@ -94,16 +97,17 @@ class Maintenance:
         return self._call("rewrite_data_files", "")
 
     def apply_deletes(self) -> str:
-        """Return what rewrites the data files that delete files apply to."""
-        return self._call("rewrite_data_files", ", options => map('delete-file-threshold', '1')")
+        """Return what rewrites the data files that deletes apply to, and takes out delete files that are left over."""
+        options = "options => map('delete-file-threshold', '1', 'remove-dangling-deletes', 'true')"
+        return self._call("rewrite_data_files", f", {options}")
 
-    @property
-    def _alter_table(self) -> str:
-        return f"ALTER TABLE {quote_name(self.catalog, *self.identifier.split('.'))}"
+    def _alter(self, change: str) -> str:
+        name = quote_name(self.catalog, *self.identifier)
+        return f"ALTER TABLE {name} {change}" if all(map(can_stand, self.identifier)) else _NO_STATEMENT
 
     def _call(self, procedure: str, more: str) -> str:
-        parts = self.identifier.split(".")
-        table = _quote(".".join(part if _PLAIN_NAME.fullmatch(part) else quote_name(part) for part in parts))
+        names = (part if _PLAIN_NAME.fullmatch(part) else quote_name(part) for part in self.identifier)
+        table = _quote(".".join(names))
         return f"CALL {quote_name(self.catalog)}.system.{procedure}(table => {table}{more})"
 
     def _size(self, name: str) -> int:
@@ -210,6 +214,11 @@ def _find_mixed_manifests(
             break
 
 
+def _can_be_on_curve(field: FieldLayout) -> bool:
+    # Iceberg's SparkZOrderUDF takes no decimals, and finds columns by names that Spark reads as its own.
+    return not field.type.startswith("decimal") and not set("`.") & set(field.name)
+
+
 def _find_unsorted_columns(
     fields: Sequence[FieldLayout], spread: Spread, maintenance: Maintenance
 ) -> Iterator[Finding]:
@@ -226,7 +235,7 @@ def _find_unsorted_columns(
                 f"{f.files_of_partition.max:,} at most"
                 for f in deep
             ),
-            maintenance.sort_files(names),
+            maintenance.sort_files(names, along_curve=all(map(_can_be_on_curve, deep))),
             f"rewrites all {counted(spread.file_count, 'data file')} ({render_bytes(spread.size_bytes)})",
             subject="files",
             fields=tuple(names),
@@ -234,6 +243,8 @@ def _find_unsorted_columns(
 
 
 def _find_missing_bounds(fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
+    # Iceberg's writers of Avro measure no column, whatever is asked for.
+    is_avro = maintenance.properties.get(_FORMAT, "").lower() == "avro"
     for field in fields:
         files = field.files
         if field.kind == "column" and files.unknown_count > 0.01 * files.range_count:
@@ -241,7 +252,9 @@ def _find_missing_bounds(fields: Sequence[FieldLayout], maintenance: Maintenance
                 "warning",
                 f"Files without bounds of {field.name} are read whatever is looked for",
                 f"{files.unknown_count:,} of {files.range_count:,} files have no bounds of it",
-                maintenance.set_property(f"write.metadata.metrics.column.{field.name}", "truncate(16)"),
+                maintenance.set_property(_FORMAT, "parquet")
+                if is_avro
+                else maintenance.set_property(f"write.metadata.metrics.column.{field.name}", "truncate(16)"),
                 "rewrites nothing: files written from then on have bounds, those that are there stay without",
                 is_lasting=True,
                 subject="files",

@@ -6,7 +6,7 @@ Source: Iceberg spec, "Partition Transforms"; Iceberg's documentation of Spark's
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import NestedField
@@ -85,6 +85,28 @@ def write_term(field: PartitionField, schema: Schema) -> str:
     if word in _TIMES:
         return f"{word}({name})"
     return name if word == "identity" else quote_name(field.name)
+
+
+def write_new_term(field: PartitionField, schema: Schema, taken: Collection[str]) -> str:
+    """Return a partition field as Spark's DDL adds it: with a name where a column, or what is taken, has Iceberg's own.
+
+    Examples
+    --------
+    >>> schema = Schema(0, (Field(1, "at", "date", True, True), Field(2, "at_day", "date", True, True)))
+    >>> write_new_term(PartitionField(1000, 1, "at_day", "day"), schema, ())
+    'day(`at`) AS `at_day_2`'
+    """
+    term, column = write_term(field, schema), schema.get(field.source_id)
+    word, number = split_transform(field.transform)
+    if column is None or word == "identity":
+        return term
+    end = f"{'trunc' if word == 'truncate' else word}_{number}" if number else word
+    own = name = f"{column.name}_{end}"
+    known, count = {*taken, *(one.name for one in schema.fields)}, 1
+    while name in known:
+        count += 1
+        name = f"{own}_{count}"
+    return term if name == own else f"{term} AS {quote_name(name)}"
 
 
 def order_fields(

@@ -56,7 +56,8 @@ def regroup_files(
     Notes
     -----
     Files of equal keys stay together, as in Spark's range partitioning, whose
-    boundaries are sampled: the number of manifests and what each holds may differ a little.
+    boundaries are sampled: the number of manifests and what each holds may differ a little. Files of a table without
+    partitions are dealt out one by one.
     """
     keys = files.partitions if by is None else _partition_keys(files, by, spec)
     count, groups = 0, np.zeros(len(files), np.int64)
@@ -71,7 +72,10 @@ def regroup_files(
         wanted = max(1, -(-bytes_by_spec[spec_id] // manifest_size_bytes))
         order = rows[np.argsort(keys[rows], kind="stable")]
         first = np.searchsorted(keys[order], keys[order], side="left")
-        found = np.unique(first * wanted // len(rows), return_inverse=True)[1]
+        # Without partitions Spark deals files out to as many manifests as their bytes ask for.
+        is_dealt = spec is not None and all(field.transform == "void" for field in spec.fields)
+        chosen = np.arange(len(rows)) % wanted if is_dealt else first * wanted // len(rows)
+        found = np.unique(chosen, return_inverse=True)[1]
         groups[order] = count + found
         count += int(found.max(initial=-1)) + 1
     return _with_groups(files, groups, count)
