@@ -1,14 +1,15 @@
 """How many rows a table may have got and lost since an earlier snapshot, as its manifests prove.
 
 Data files and delete files that only one of both snapshots has are compared. A commit of the operation `replace`, such
-as a compaction, changes no row; it counts only where it may move rows from one partition spec to another.
+as a compaction, changes no row; it counts only where it may move rows from one partition spec to another, or to the
+partition of a spec that today's writers put them into.
 Source: Iceberg spec, "Snapshots", "Row-level Deletes", "Scan Planning".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,6 +26,7 @@ from icestats.iceberg.value_order import Floats, Mask
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
 from icestats.snapshot.evaluation.partition_groups import build_partition_keys
+from icestats.snapshot.evaluation.partition_projection import is_disputed
 from icestats.snapshot.pruning.delete_index import PATH_FIELD_ID
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.table_statistics import PartitionKey
@@ -43,6 +45,8 @@ class ChangedRows:
     added: Floats
     """By file: rows that it may have added."""
     removed: Floats
+    is_rewritten: bool
+    """Whether a `replace` is among the commits: rows that are not where today's writers put them may have moved."""
 
     @property
     def total(self) -> tuple[float, float]:
@@ -51,6 +55,8 @@ class ChangedRows:
 
     def of_partition(self, key: PartitionKey | None) -> tuple[float, float]:
         """Rows added and removed in one partition."""
+        if self.is_rewritten and key is not None and is_disputed(key, self.reader.source.metadata.specs[key.spec_id]):
+            return math.inf, math.inf
         if key is None or None in self._by_partition:
             return self.total
         (added, removed), (added_anywhere, removed_anywhere) = self._by_partition.get(key, (0.0, 0.0)), self._anywhere
@@ -121,21 +127,26 @@ def find_changed_rows(reader: SnapshotReader, snapshot_id: int) -> ChangedRows:
     MetadataError
         A manifest list or a manifest of either is missing or damaged.
     """
-    compared = [_compare(reader, *lists) for lists in _find_steps(reader, snapshot_id)]
+    chain = _find_chain(reader, snapshot_id)
+    compared = [_compare(reader, *lists) for lists in _find_steps(reader, chain)]
     files, added, removed = zip(*compared, strict=True)
     kept = [one.select(["content", "spec_id", "partition"]) for one in files]
-    return ChangedRows(reader, pa.concat_tables(kept), np.concatenate(added), np.concatenate(removed))
+    is_rewritten = any(one.operation == "replace" for one in chain[1:])
+    return ChangedRows(reader, pa.concat_tables(kept), np.concatenate(added), np.concatenate(removed), is_rewritten)
 
 
-def _find_steps(reader: SnapshotReader, snapshot_id: int) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Yield the manifest lists to compare, each pair before and behind commits that may have changed rows."""
-    metadata, storage = reader.source.metadata, reader.source.storage
+def _find_chain(reader: SnapshotReader, snapshot_id: int) -> list[Snapshot]:
     chain: list[Snapshot] = []
-    for ancestor in () if reader.snapshot is None else metadata.ancestors(reader.snapshot):
+    for ancestor in () if reader.snapshot is None else reader.source.metadata.ancestors(reader.snapshot):
         chain.append(ancestor)
         if ancestor.snapshot_id == snapshot_id:
             break
-    chain.reverse()
+    return chain[::-1]
+
+
+def _find_steps(reader: SnapshotReader, chain: Sequence[Snapshot]) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Yield the manifest lists to compare, each pair before and behind commits that may have changed rows."""
+    storage = reader.source.storage
     start, behind = read_manifest_list(storage, chain[0]), 0
     if sum(one.operation == "replace" for one in chain[1:]) > _MOST_REPLACES:
         yield start, reader.manifest_files

@@ -12,11 +12,13 @@ import pytest
 from click.testing import CliRunner
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import BooleanExpression, EqualTo, GreaterThan, In, LessThan, Not, NotEqualTo
-from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.io.pyarrow import _dataframe_to_data_files, schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.statistics import StatisticsFile
+from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -26,6 +28,7 @@ from pyiceberg.transforms import (
     TruncateTransform,
     YearTransform,
 )
+from pyiceberg.typedef import Record
 from pyiceberg.types import (
     DateType,
     FloatType,
@@ -64,6 +67,7 @@ from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import TableStatistics
 from icestats.table.statistics import Statistics
 from tests.committed_statistics import KLL, blob
+from tests.scanned_partitions import scan
 from tests.written_deletes import compact, delete_equal, delete_positions, list_data_files
 
 END = "T23:59:59.999999"
@@ -518,6 +522,33 @@ def test_a_compaction_changes_no_row(days: IcebergTable, load: Callable[..., ice
     assert find_changed_rows(reader, early).total == (12, 0)
     found = load("db.days").estimate("v < 15000", sources=["kll"])["kll"]
     assert (found.rows_lower, found.rows_upper) == (exact.rows_lower, exact.rows_upper + 12)
+
+
+def test_a_compaction_may_put_rows_into_their_right_partition(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """Early writers put the last day of 1969 into that of 1970-01-01, where a compaction takes its rows from."""
+    spec = PartitionSpec(PartitionField(1, 1000, DayTransform(), "day"))
+    schema = Schema(NestedField(1, "t", TimestampType()), NestedField(2, "v", LongType()))
+    made = catalog.create_table("db.early", schema, partition_spec=spec)
+
+    def rows_of_that_day(*values: int) -> pa.Table:
+        return pa.table({"t": [dt.datetime(1969, 12, 31)] * len(values), "v": values})
+
+    made.append(rows_of_that_day(9, 9, 9))
+    (right,) = list_data_files(made)
+    (late,) = _dataframe_to_data_files(table_metadata=made.metadata, df=rows_of_that_day(4, 5, 6), io=made.io)
+    late[3] = Record(0)  # The partition has no setter.
+    with made.transaction() as transaction, _FastAppendFiles(Operation.APPEND, transaction, made.io) as append:
+        append.append_data_file(late)
+    table = load("db.early")
+    Statistics(table._source, scan(table, Sizes(200, 12, 200, 12))[0]).commit()
+    delete_positions(made.refresh(), [(right, 0), (right, 1), (right, 2)])
+    misplaced = [file for file in list_data_files(made) if file.file_path == late.file_path]
+    compact(made, misplaced, rows_of_that_day(4, 5, 6))
+    for one in load("db.early").estimate("v = 5", actual=True):
+        assert one.rows_lower is None or one.rows_lower <= 1, one
+        assert one.rows_upper is None or one.rows_upper >= 1, one
 
 
 def test_equality_deletes_leave_the_rows_that_a_sketch_has_counted(

@@ -18,7 +18,18 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.iceberg.filters.predicates import Condition, Constant, Predicate, find_predicates
-from icestats.iceberg.filters.value_sets import BOTTOM, NUMBERS, TOP, Cut, Interval, ValueSet, build_set, build_values
+from icestats.iceberg.filters.value_sets import (
+    BOTTOM,
+    NUMBERS,
+    TOP,
+    Cut,
+    Interval,
+    ValueSet,
+    above,
+    below,
+    build_set,
+    build_values,
+)
 from icestats.iceberg.value_order import Key, Keys, Longs, Mask, literal_keys
 from icestats.snapshot.evaluation.column_metrics import MISSING, ColumnMetrics
 
@@ -90,10 +101,25 @@ def _place_bounds(values: ValueSet, metrics: ColumnMetrics) -> tuple[Longs, Long
 
 def _flip_halves(values: ValueSet, metrics: ColumnMetrics) -> tuple[ValueSet, ColumnMetrics]:
     """Return uuids and their bounds as bytes that compare as two signed halves do."""
-    flipped = [Interval(_flip_cut(one.low), _flip_cut(one.high)) for one in values.intervals]
-    whole = [one if one.low < one.high else NUMBERS.intervals[0] for one in flipped]
+    flipped = [piece for one in values.intervals for piece in _flip_interval(one)]
     lower, upper = _flip_keys(metrics.lower), _flip_keys(metrics.upper)
-    return build_set(whole), replace(metrics, type="fixed[16]", lower=lower, upper=upper)
+    return build_set(flipped), replace(metrics, type="fixed[16]", lower=lower, upper=upper)
+
+
+def _flip_interval(one: Interval) -> list[Interval]:
+    """Return where the uuids of an interval lie in that order; others may lie there too."""
+    least = one.low[1] if len(one.low) == 3 else bytes(16)
+    most = one.high[1] if len(one.high) == 3 else b"\xff" * 16
+    if least[:8] == most[:8] and least[8] >> 7 == most[8] >> 7:
+        return [Interval(_flip_cut(one.low), _flip_cut(one.high))]
+    # By unsigned first halves: those below 0x80 come behind the others.
+    halves = [(least[:8], most[:8])]
+    if least[0] >> 7 != most[0] >> 7:
+        halves = [(least[:8], b"\x7f" + b"\xff" * 7), (b"\x80" + bytes(7), most[:8])]
+    return [
+        Interval(_flip_cut(below(first + b"\x80" + bytes(7))), _flip_cut(above(last + b"\x7f" + b"\xff" * 7)))
+        for first, last in halves
+    ]
 
 
 def _flip_cut(cut: Cut) -> Cut:

@@ -37,6 +37,7 @@ from icestats.snapshot.evaluation.evaluator import may_match, must_match
 from icestats.snapshot.evaluation.partition_groups import SpecGroups, group_keys
 from icestats.stats.kll_items import item_value
 from icestats.stats.partition_sketches import PartitionEntry
+from icestats.stats.table_statistics import PartitionKey
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
@@ -185,6 +186,21 @@ def _project_wrapped(
                 if part.low < part.high
             ]
     return inclusive, strict
+
+
+def is_disputed(key: PartitionKey, spec: PartitionSpec) -> bool:
+    """Say whether a partition may hold rows that other writers put into another one: times of early ones, wrapped ints.
+
+    An int that was wrapped is cut to another number once it is a long.
+    """
+    transforms = {one.field_id: split_transform(one.transform) for one in spec.fields}
+    for field_id, value in key.values:
+        (word, width), number = transforms[field_id], int.from_bytes(value or b"", "little", signed=True)
+        if value is not None and word in _TIMES and number <= 0:
+            return True
+        if value is not None and word == "truncate" and abs(abs(number) - (1 << 31)) <= width:
+            return True
+    return False
 
 
 def _transform(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> Callable[[Any], Any]:
