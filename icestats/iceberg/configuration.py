@@ -37,8 +37,9 @@ def check_readable(*catalogs: str) -> None:
     Raises
     ------
     CatalogError
-        It cannot be read.
+        It cannot be read, or the current folder is gone, in which PyIceberg looks for it.
     """
+    _check_current_folder()
     if _find_file() is not None or any(name.lower().startswith("pyiceberg_") for name in os.environ):
         read_configuration(catalogs)
 
@@ -56,6 +57,7 @@ def read_configuration(catalogs: Collection[str] | None = None) -> Config:
     CatalogError
         It cannot be read.
     """
+    _check_current_folder()
     from pyiceberg.utils.config import Config
 
     try:
@@ -77,6 +79,15 @@ def read_configuration(catalogs: Collection[str] | None = None) -> Config:
             "the YAML that PyIceberg documents: names and texts below `catalog:`, indented by spaces"
         ) from None
     return config
+
+
+def _check_current_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise CatalogError(
+            "the current folder is gone, and PyIceberg looks for its configuration there: change to another one"
+        ) from error
 
 
 def _find_file() -> Path | None:

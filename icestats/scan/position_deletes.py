@@ -77,9 +77,10 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
     Raises
     ------
     MetadataError
-        A deletion vector is damaged, or deletes rows that its data file does not have; or the delete files have more
-        than `MOST_POSITIONS` together.
+        A deletion vector is damaged, is not the only one of its data file, as the specification says, or deletes rows
+        that this does not have; or the delete files have more than `MOST_POSITIONS` together.
     """
+    from pyiceberg.manifest import FileFormat
     from pyiceberg.utils.concurrent import ExecutorFactory
 
     wanted: defaultdict[DataFile, dict[str, int]] = defaultdict(dict)
@@ -87,18 +88,24 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
         for file in task.delete_files:
             wanted[file][task.file.file_path] = task.file.record_count
     found: defaultdict[str, list[pa.ChunkedArray]] = defaultdict(list)
-    allowance = Allowance()
-    for deletes in ExecutorFactory.get_or_create().map(
-        lambda one: _read_deletes(io, one[0], one[1], allowance), wanted.items()
+    allowance, with_vector = Allowance(), set()
+    for file, deletes in zip(
+        wanted,
+        ExecutorFactory.get_or_create().map(lambda one: _read_deletes(io, one[0], one[1], allowance), wanted.items()),
+        strict=True,
     ):
-        for path, positions in deletes.items():
+        for path, positions in deletes:
+            if file.file_format == FileFormat.PUFFIN:
+                if path in with_vector:
+                    raise MetadataError(f"a second deletion vector of {path}, which may have one", file.file_path)
+                with_vector.add(path)
             found[path].append(positions)
     return dict(found)
 
 
 def _read_deletes(
     io: FileIO, file: DataFile, row_counts: Mapping[str, int], allowance: Allowance
-) -> dict[str, pa.ChunkedArray]:
+) -> list[tuple[str, pa.ChunkedArray]]:
     from pyiceberg.manifest import FileFormat
 
     source = io.new_input(file.file_path)
@@ -107,7 +114,7 @@ def _read_deletes(
     with source.open() as stream:
         data = stream.read()
     read = read_vectors if file.file_format == FileFormat.PUFFIN else read_positions
-    return dict(read(data, file.file_path, row_counts, allowance))
+    return list(read(data, file.file_path, row_counts, allowance))
 
 
 def read_positions(

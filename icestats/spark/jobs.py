@@ -62,7 +62,7 @@ _OLD_ICEBERG = re.compile(
     re.S,
 )
 """What is said where the session's Iceberg lacks what a call needs, or is made for another Spark."""
-_PYTHON_ERROR = re.compile(r"^(?:: )?([\w.]+(?:Error|Exception|Interrupt)\b.*)$", re.M)
+_PYTHON_ERROR = re.compile(r"^(?:: )?([\w.]+(?:Error|Exception|Interrupt|ArrowInvalid)\b.*)$", re.M)
 
 
 def cut_evenly(items: Sequence[Item], sizes: Sequence[int], count: int) -> list[list[Item]]:

@@ -188,6 +188,9 @@ def parse_index(stored: bytes, body_size: int) -> PartitionIndex:
             raise ValueError(f"a count or a length of a partition is impossible: {counts}")
         if not 0.0 <= entry.ndv_relative_error < math.inf:
             raise ValueError(f"the error of an NDV is {entry.ndv_relative_error}")
+    if (size := sum(entry.end - entry.offset for entry in entries)) > body_size:
+        # Each is read on its own: a few bytes would be read as often as partitions name them.
+        raise ValueError(f"the sketches of partitions have {size:,} bytes, more than the {body_size:,} of the blob")
     return index
 
 

@@ -14,6 +14,7 @@ from typing import Final
 import datasketches
 import numpy as np
 import numpy.typing as npt
+import zstandard
 
 from icestats.stats.hashing import Hashes
 
@@ -24,6 +25,8 @@ _SEED_HASH: Final = 0x93CC
 _FAMILY_COMPACT = 3
 _LEAST_BITS = 16
 """Of a packed hash: closer ones would be of more than 10^14 values, and take many times their bytes in memory."""
+_FREE_BYTES, _MOST_RATIO = 1 << 16, 8
+"""Hashes of values hardly compress. What does, above so many bytes, takes many times what it was stored in."""
 _UNPACKED_AT_ONCE = 1 << 13
 """Whole bytes, whatever bits each has."""
 _READ_ONLY, _EMPTY, _COMPACT, _ORDERED, _SINGLE = 0x02, 0x04, 0x08, 0x10, 0x20
@@ -268,6 +271,8 @@ def _parse(data: bytes) -> tuple[int, Hashes, bool]:
         return MAX_THETA, np.zeros(0, np.uint64), True
     if version > 1 and seed_hash != _SEED_HASH:
         raise _damaged(f"seed hash {seed_hash:#06x}, expected {_SEED_HASH:#06x} (seed 9001)")
+    if len(data) > _FREE_BYTES and _MOST_RATIO * len(zstandard.ZstdCompressor(1).compress(data)) < len(data):
+        raise _damaged(f"{len(data):,} bytes of hashes that repeat one another")
     theta, hashes = _parse_packed(data, preamble) if version == 4 else _parse_plain(data, preamble, version)
     if len(hashes) == 0 and theta == MAX_THETA and version < 3:
         return theta, hashes, True

@@ -582,3 +582,14 @@ def test_a_configuration_in_the_current_folder_is_not_followed(
     (folders[0] / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": {"other": {"type": "sql"}}}))
     monkeypatch.delenv("PYICEBERG_HOME")
     assert icestats.load("db.t", catalog=catalog_properties | {"name": catalog.name}).name == "db.t"
+
+
+@pytest.mark.parametrize("name", ["t.metadata.json", "{table}", "db.t"])
+def test_a_current_folder_that_is_gone_is_said(read_table: Any, tmp_path: Path, monkeypatch: Any, name: str) -> None:
+    """PyIceberg looks for its configuration there, whatever is opened, and raises what the system says."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(icestats.CatalogError, match="the current folder is gone, and PyIceberg looks for its"):
+        icestats.load(name.format(table=read_table.metadata_location))

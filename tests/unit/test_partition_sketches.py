@@ -216,6 +216,19 @@ def test_an_index_of_sketches_that_there_are_not_is_refused(change: dict[str, ob
         read_partition_index(reader, blobs, column())
 
 
+def test_an_index_that_names_the_same_sketches_again_and_again_is_refused() -> None:
+    """A sketch of five kilobytes may take seconds, and an index of thirty name it twenty thousand times."""
+    begin, end = HEAD_SIZE_BYTES, HEAD_SIZE_BYTES + parse_index_size(SOUND)
+    index = json.loads(zstandard.ZstdDecompressor().decompress(SOUND[begin:end]))
+    index["partitions"] = [
+        index["partitions"][-1] | {"partition": {"1000": number.to_bytes(4, "little").hex()}} for number in range(1000)
+    ]
+    with pytest.raises(
+        ValueError, match=r"the sketches of partitions have [\d,]+ bytes, more than the [\d,]+ of the blob"
+    ):
+        parse_index(zstandard.ZstdCompressor().compress(json.dumps(index).encode()), len(SOUND) - end)
+
+
 def test_other_bytes_are_no_partition_sketches() -> None:
     with pytest.raises(ValueError, match="expected b'IPS1'"):
         parse_index_size(b"PFA1\0\0\0\0")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import FileScanTask
 from pyroaring import BitMap
 
 import icestats
@@ -41,9 +45,9 @@ def bits(positions: Sequence[int]) -> bytes:
     return stored
 
 
-def puffin(vectors: dict[str, bytes], **more: str) -> bytes:
+def puffin(vectors: dict[str, bytes] | Sequence[tuple[str, bytes]], **more: str) -> bytes:
     data, blobs = b"PFA1", []
-    for path, stored in vectors.items():
+    for path, stored in vectors.items() if isinstance(vectors, dict) else vectors:
         blob = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1}
         place = {"offset": len(data), "length": len(stored), "properties": {"referenced-data-file": path}}
         blobs.append(blob | place | more)
@@ -116,6 +120,23 @@ def test_vectors_share_the_limit_of_a_scan() -> None:
     data = puffin(dict.fromkeys("abcd", run))
     with pytest.raises(icestats.MetadataError, match="vector of d: its 37,748,736 deleted rows make more than"):
         list(read_vectors(data, PATH, dict.fromkeys("abcd", 2**31), Allowance()))
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_second_vector_of_a_data_file_is_refused(tmp_path: Path, files: int) -> None:
+    """A data file has one at most; which of two a manifest means, PyIceberg does not read."""
+    stored = [vector((0, bits([0, 1]))), vector((0, bits([5])))]
+    each = [[("a", one)] for one in stored] if files == 2 else [[("a", one) for one in stored]]
+    deletes = set()
+    for number, vectors in enumerate(each):
+        path = tmp_path / f"{number}.puffin"
+        path.write_bytes(puffin(vectors))
+        of = {"content": DataFileContent.POSITION_DELETES, "file_format": FileFormat.PUFFIN}
+        deletes.add(DataFile.from_args(file_path=str(path), **of, record_count=2))
+    data = DataFile.from_args(file_path="a", record_count=10, file_format=FileFormat.PARQUET)
+    task = FileScanTask(data, delete_files=deletes)
+    with pytest.raises(icestats.MetadataError, match="a second deletion vector of a, which may have one"):
+        read_position_deletes(PyArrowFileIO(), [task])
 
 
 def test_a_compressed_vector_is_refused() -> None:

@@ -118,3 +118,9 @@ def test_a_failure_in_java_is_told_by_what_java_says():
     java = "org.apache.iceberg.exceptions.RESTException: code: 404"
     said = f"An error occurred while calling o48.sql.\n: {java}\n\tat a.B"
     assert str(explain_failure("the job", said)) == f"the job failed: {java}"
+
+
+def test_a_file_that_arrow_cannot_open_is_told_by_what_arrow_says():
+    arrow = "pyarrow.lib.ArrowInvalid: Could not open Parquet input source: Parquet magic bytes not found in footer."
+    said = f"\n  An exception was thrown from the Python worker.\nTraceback (most recent call last):\n{arrow}\n"
+    assert str(explain_failure("the job", said)) == f"the job failed: {arrow}"

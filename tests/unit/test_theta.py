@@ -208,6 +208,15 @@ def test_damaged_bytes_are_refused_in_one_line(data: bytes, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_hashes_that_repeat_one_another_are_refused_before_they_are_unpacked() -> None:
+    """Six kilobytes, compressed, were 30 million: half a minute and a gigabyte. Those of values are read."""
+    with pytest.raises(ValueError, match="80,010 bytes of hashes that repeat one another"):
+        ThetaSketch.from_bytes(packed(list(range(1, 40_001)), None, 16))
+    for count in (60_000, 3_000_000):
+        sketch = longs(range(count), lg_k=16)
+        assert ThetaSketch.from_bytes(sketch.to_bytes(), 16) == sketch
+
+
 @pytest.mark.parametrize("lg_k", [3, 27])
 def test_a_size_beyond_datasketches_own_is_refused(lg_k: int) -> None:
     with pytest.raises(ValueError, match="lg_k"):

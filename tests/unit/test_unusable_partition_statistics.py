@@ -11,7 +11,12 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema as IcebergSchema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import NestedField, StringType
 
+import icestats
 from icestats.errors import MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.storage import local_path
 from tests.added_rows import numbers
@@ -127,6 +132,25 @@ def test_values_of_one_partition_field_are_not_taken_for_those_of_another(small_
     rewrite(stored_path(load()), swap)
     with pytest.raises(MetadataError, match=r"partition field \w+ is stored as int32, expected date32"):
         load().partition_statistics()
+
+
+def test_text_that_is_none_takes_no_answer_with_it(catalog, catalog_properties, caplog):
+    """Arrow takes the bytes as they are, until somebody looks at the partition."""
+    schema = IcebergSchema(NestedField(1, "name", StringType(), required=False))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "name"))
+    catalog.create_table("db.named", schema, partition_spec=spec).append(pa.table({"name": ["aaaa", "bbbb"]}))
+    make(icestats.load("db.named", catalog=catalog_properties)).commit()
+    table = icestats.load("db.named", catalog=catalog_properties)
+    path = stored_path(table)
+    rows = pq.read_table(path)
+    names = pa.array([b"a\xff", b"bbbb"], pa.binary()).view(pa.string())
+    place = rows.schema.get_field_index("partition")
+    partition = pa.StructArray.from_arrays([names], fields=list(rows.schema.field(place).type))
+    pq.write_table(rows.set_column(place, rows.schema.field(place), partition), path, store_schema=False)
+    with pytest.raises(MetadataError, match=r"cut or damaged: .* Invalid UTF8 sequence"):
+        table.partition_statistics()
+    assert [row["partition"]["name"] for row in table.partitions().to_pylist()] == ["aaaa", "bbbb"]
+    assert "committed partition statistics are not used" in caplog.text
 
 
 def set_column(path: Path, name: str, kind: pa.DataType, value: int) -> None:

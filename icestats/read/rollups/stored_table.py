@@ -147,6 +147,8 @@ def read_parquet(stored: StoredParquet, names: Collection[str] | None = None) ->
             for group in stored.footer.row_groups:
                 limit -= measure_chunk(stored.data, group.chunks[place], column, limit)
     table: pa.Table = stored.file.read(None if names is None else list(names), use_threads=False)
+    # Arrow takes bytes for text as they are, until somebody looks at them.
+    table.validate(full=True)
     return table
 
 
