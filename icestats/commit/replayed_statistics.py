@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from icestats.commit.puffin_writer import CarriedBlob, PuffinBytes
 from icestats.commit.table_state import BlobKey, ExistingFile, blob_key, list_since, read_existing
@@ -99,12 +99,6 @@ def _base_name(path: str | None) -> str:
 
 def _name(key: BlobKey) -> str:
     return f"{quote(key[0])}:{','.join(map(str, key[1]))}"
-
-
-def find_original(path: str, properties: Mapping[str, str]) -> str | None:
-    """Return where the file was that the one at a path beside it is a copy of, by its properties; None: it is none."""
-    name = properties.get(CHANGES, "").partition(" ")[0]
-    return None if name in ("", _base_name(path)) else f"{posixpath.dirname(path)}/{unquote(name)}"
 
 
 def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | None, ...] = ()) -> Course:

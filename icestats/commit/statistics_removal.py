@@ -25,10 +25,11 @@ from icestats.commit.registration import (
     naming_left,
     write_files,
 )
-from icestats.commit.replayed_statistics import Content, Course, advance, find_original, read_content
+from icestats.commit.replayed_statistics import Content, Course, advance, read_content
 from icestats.commit.statistics_commit import commit_due
 from icestats.commit.statistics_plan import entry_text
 from icestats.commit.table_state import (
+    COPY_OF,
     MOST_CARRIED_BYTES,
     TableFiles,
     blob_key,
@@ -39,8 +40,8 @@ from icestats.commit.table_state import (
     find_statistics,
     list_further_paths,
     list_partition_statistics,
-    list_standing,
     list_statistics,
+    name_original,
     new_metadata_path,
     read_existing,
     reload_table,
@@ -212,36 +213,19 @@ def _restore(table: Table, snapshot_id: int, present: Sequence[Entry | None]) ->
     if table.metadata.snapshot_by_id(snapshot_id) is None:
         gone = "what these statistics have replaced is not put back: the snapshot has expired"
         return [EntryRemoval(entry, None) for entry in present if entry is not None], [gone]
-    original = _find_original(table, present[0])
     try:
         version = find_predecessor(table, [entry for entry in present if entry is not None])
-        if original is not None and (version is None or find_path(version, original) != _path(present[0])):
-            # The last commit was a restore: what comes next stood before what that has put back.
-            standing = (list(_entries_of(one, snapshot_id))[: len(present)] for one in list_standing(table, original))
-            same = next((one for one in standing if [*map(bool, one)] == [*map(bool, present)]), [])
-            version = find_predecessor(table, [entry for entry in same if entry is not None]) if same else None
     except MetadataError as error:
         version, notes = None, [f"what these statistics have replaced cannot be put back: {error}"]
     removals = []
     for entry, old in zip(present, _entries_of(version, snapshot_id), strict=False):
-        if entry is None or old is None or _path(old) not in (_path(entry), _path(original)):
+        if entry is None or old is None or name_original(entry.statistics_path) != name_original(old.statistics_path):
             after = None if old is None else _check_restorable(table, old, notes)
             if entry is not None or after is not None:
                 removals.append(EntryRemoval(entry, after))
     if not notes and not any(removal.after for removal in removals):
         notes.append("these statistics have replaced none that the metadata log knows")
     return removals, notes
-
-
-def _find_original(table: Table, entry: Entry | None) -> Entry | None:
-    """Return the entry whose file has been put back as a copy; None: it is no copy."""
-    if not isinstance(entry, StatisticsFile):
-        return None
-    with suppress(MetadataError):
-        properties = read_puffin_footer(TableFiles(table.io), entry.statistics_path).properties
-        if (path := find_original(entry.statistics_path, properties)) is not None:
-            return replace(entry, statistics_path=path)
-    return None
 
 
 def _entries_of(version: TableMetadata | None, snapshot_id: int) -> Iterator[Entry | None]:
@@ -288,6 +272,7 @@ def _copy(table: Table, old: Entry | None) -> tuple[Entry, bytes] | None:
         _check_kind(data, old)
     except MetadataError as error:
         raise CommitError(f"nothing was removed, as what was there before cannot be put back: {error}") from error
+    suffix = f"{COPY_OF}{name_original(old.statistics_path)}{suffix}"
     path = new_metadata_path(table, f"{prefix}{old.snapshot_id}-", suffix)
     return replace(old, statistics_path=path), data
 

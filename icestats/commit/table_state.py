@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from pydantic import ValidationError as PydanticValidationError
 from pyiceberg.catalog import MetastoreCatalog
@@ -52,6 +54,8 @@ MOST_CARRIED_BYTES = 1 << 30
 _MOST_FILES = 16
 """Of a snapshot: their footers are read whatever they have."""
 _LOG_ENTRIES_TO_SEARCH = 1000
+COPY_OF = "-copy-of-"
+_COPY = re.compile(rf"{COPY_OF}([0-9a-f]{{8}})\.\w+$")
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
 _LOCKS = "engine.hive.lock-enabled"
@@ -336,24 +340,40 @@ def remove_file(table: Table, path: str) -> bool:
 def find_predecessor(table: Table, ours: Sequence[Entry]) -> TableMetadata | None:
     """Return the newest version of the metadata from before all of some entries of a snapshot stood in it.
 
+    Where the next version put copies in their place, it is the one from before what was copied stood in it earlier.
+
     Raises
     ------
     MetadataError
         A metadata file of the log cannot be read, or more versions have been written since than are looked through.
     """
-    found = next(_versions_before(table, ours), None)
-    if found is None and len(table.metadata.metadata_log) > _LOG_ENTRIES_TO_SEARCH:
+    paths: list[str | None] = [entry.statistics_path for entry in ours]
+    copied: list[str | None] = []
+    for version in _read_log(table, ()):
+        found = [find_path(version, entry) for entry in ours]
+        if any(copied):
+            if all(one in (None, path and name_original(path)) for one, path in zip(copied, found, strict=True)):
+                paths, copied = found, []
+        elif found != paths:
+            copied = [None if path == old else _find_copied(path) for path, old in zip(paths, found, strict=True)]
+            if not any(copied):
+                return version
+    if len(table.metadata.metadata_log) > _LOG_ENTRIES_TO_SEARCH:
         raise MetadataError(
             f"they stand in each of the last {_LOG_ENTRIES_TO_SEARCH:,} versions, and no more are looked through",
             table.metadata_location,
         )
-    return found
+    return None
 
 
-def list_standing(table: Table, entry: Entry) -> Iterator[TableMetadata]:
-    """Yield the replaced versions that have an entry's file, the newest first; raises as `list_since`."""
-    path = entry.statistics_path
-    return (version for version in _read_log(table, ()) if find_path(version, entry) == path)
+def name_original(path: str) -> str:
+    """Return a checksum of the name of a file, or of that which it is a copy of: the names of copies end with it."""
+    return _find_copied(path) or f"{crc32(path.rpartition('/')[2].encode(errors='replace')):08x}"
+
+
+def _find_copied(path: str | None) -> str | None:
+    found = _COPY.search(path or "")
+    return None if found is None else found[1]
 
 
 def find_committed(table: Table, changes: Sequence[EntryChange], known: Collection[str]) -> Table | None:

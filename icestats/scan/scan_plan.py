@@ -259,11 +259,12 @@ def _referring_scan(files: pa.Table | None) -> type[DataScan]:
     """
     from pyiceberg.table import DataScan
 
+    if files is None:
+        return DataScan
     named: defaultdict[str, set[str | None]] = defaultdict(set)
-    if files is not None:
-        deletes = files.filter(pc.not_equal(files["content"], "data"))
-        for path, data_file in zip(*(deletes[name].to_pylist() for name in _REFERRING), strict=True):
-            named[path].add(data_file)
+    deletes = files.filter(pc.not_equal(files["content"], "data"))
+    for path, data_file in zip(*(deletes[name].to_pylist() for name in _REFERRING), strict=True):
+        named[path].add(data_file)
 
     class ReferringScan(DataScan):
         def plan_files(self) -> list[FileScanTask]:

@@ -265,6 +265,20 @@ def test_going_back_again_and_again_ends_before_the_first_commit(table):
     assert seen == [(["2"], [b"PAR1old"]), (["1"], [b"PAR1old"]), (["1"], []), ([], [])]
 
 
+def test_going_back_again_and_again_goes_by_what_others_have_committed_too(table):
+    """Their files say nothing of themselves, and those of partition statistics could not."""
+    for field_id in (1, 2, 3):
+        register(table, write_foreign(table, theta(table, field_id)), [field_id])
+    for name in "abc":
+        register_partitions(table, name=name)
+    seen = []
+    for _ in range(6):
+        remove(table, restore=True)
+        partitions = [Path(path[7:]).read_bytes()[4:].decode() for path in partition_entries(table)]
+        seen.append(([ids[0] for _, ids, _ in listed(table)], partitions))
+    assert seen == [([3], ["b"]), ([3], ["a"]), ([3], []), ([2], []), ([1], []), ([], [])]
+
+
 def test_what_is_committed_after_a_restore_is_undone_before_it(table):
     snapshot_id = table.current_snapshot().snapshot_id
     commit(table, theta(table, 1, ndv="1"))
