@@ -347,6 +347,7 @@ def test_a_warning_has_no_escape_sequence_of_a_column(session):
 
 def test_sessions_that_cannot_be_fed_are_refused(spark):
     class Session:
+        sparkContext = spark.sparkContext  # noqa: N815
         version = spark.version if SPARK < (4, 1) else "4.2.0"
 
     class Connected(Session):
