@@ -54,7 +54,8 @@ def _show(outcome: Outcome, *, trace: bool) -> None:
     if trace:
         sys.stdout.write("\n".join(outcome.trace) + "\n")
     if outcome.violations:
-        sys.stdout.write(f"\nseed {outcome.seed}: {outcome.violations[0]}\n  {replay(outcome.seed)}\n")
+        # A soak that is ended from outside has said what it found.
+        print(f"\nseed {outcome.seed}: {outcome.violations[0]}\n  {replay(outcome.seed)}", flush=True)  # noqa: T201
 
 
 def _summarize(outcomes: list[Outcome], duration_s: float, workers: int) -> str:
