@@ -335,6 +335,10 @@ class TableMetadata:
             raise SnapshotNotFoundError(f"{expired}: ask for a later moment")
         return self.snapshots[current[-1]]
 
+    def first_partition_statistics(self) -> dict[int, PartitionStatisticsFile]:
+        """Return the partition statistics file of each snapshot that has some: the first of several, as commits do."""
+        return {file.snapshot_id: file for file in reversed(self.partition_statistics)}
+
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
         """Yield a snapshot and its ancestors that are not expired, newest first."""
         seen: set[int] = set()

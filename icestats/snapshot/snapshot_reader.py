@@ -318,8 +318,7 @@ class SnapshotReader:
         figures: dict[int, dict[str, Figure]] = {}
         done: set[tuple[str, tuple[int, ...]]] = set()
         failed: Counter[tuple[str, tuple[int, ...]]] = Counter()
-        usable = [blob for blob in self.usable_blobs if blob.commits_behind is not None]
-        for blob in sorted(usable, key=lambda blob: blob.commits_behind or 0):
+        for blob in self.usable_blobs.nearest:
             key = blob.blob.type, blob.blob.field_ids
             if key in done or failed[key] == _MOST_FINDINGS:
                 continue

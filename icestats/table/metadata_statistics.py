@@ -111,7 +111,7 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
         None is registered for the snapshot or an ancestor of it.
     """
     metadata, storage = reader.source.metadata, reader.source.storage
-    files = {file.snapshot_id: file for file in reversed(metadata.partition_statistics)}
+    files = metadata.first_partition_statistics()
     ages = count_ages(metadata, reader.snapshot)
     snapshot_id = next((ancestor for ancestor in ages if ancestor in files), None)
     if snapshot_id is None:

@@ -102,7 +102,7 @@ def read_snapshot_partitions(
     partition = find_partition_types(manifests, metadata, storage)
     reason = "no ancestor has partition statistics"
     ancestors = list(metadata.ancestors(snapshot)) if incremental else []
-    files = {file.snapshot_id: file for file in reversed(metadata.partition_statistics)}
+    files = metadata.first_partition_statistics()
     base = next((ancestor for ancestor in ancestors if ancestor.snapshot_id in files), None)
     deleting = _deleting(manifest_files)
     if base is not None:

@@ -130,11 +130,16 @@ class CommittedBlobs(tuple[CommittedBlob, ...]):
     """The blobs of a table's statistics files; those of a column are found without a look at the others."""
 
     @cached_property
-    def by_columns(self) -> Mapping[tuple[int, ...], Sequence[CommittedBlob]]:
-        """Those of the snapshot and its ancestors by their field ids, each with the nearest first."""
-        found: defaultdict[tuple[int, ...], list[CommittedBlob]] = defaultdict(list)
+    def nearest(self) -> Sequence[CommittedBlob]:
+        """Those of the snapshot and its ancestors, the nearest first."""
         own = (one for one in self if one.commits_behind is not None)
-        for one in sorted(own, key=lambda one: one.commits_behind or 0):
+        return sorted(own, key=lambda one: one.commits_behind or 0)
+
+    @cached_property
+    def by_columns(self) -> Mapping[tuple[int, ...], Sequence[CommittedBlob]]:
+        """The same by their field ids."""
+        found: defaultdict[tuple[int, ...], list[CommittedBlob]] = defaultdict(list)
+        for one in self.nearest:
             found[one.blob.field_ids].append(one)
         return dict(found)
 
