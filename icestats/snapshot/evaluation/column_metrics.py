@@ -83,6 +83,14 @@ class ColumnMetrics:
             return np.zeros(len(self.valueless), np.bool_)
         return np.asarray((self.nan_counts != 0) & ~self.all_null)
 
+    @property
+    def is_single(self) -> Mask:
+        """Whether all rows are known to have one value, which is neither null nor NaN."""
+        if self.is_exact:
+            return self.lower.known
+        lower, upper = self.lower.ranks(self.upper)
+        return self.has_bounds & (lower == upper) & (self.null_counts == 0) & ~self.may_be_nan
+
     def roll_up(self, groups: Longs, count: int) -> ColumnMetrics:
         """Roll the metrics up to `count` groups: what one member of a group lacks is unknown for the group."""
         lower, upper = (self._extremes(groups, count, highest=highest) for highest in (False, True))

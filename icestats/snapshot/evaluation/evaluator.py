@@ -250,11 +250,9 @@ def _find_known(values: ValueSet, metrics: ColumnMetrics) -> _Codes:
 
 
 def _judge_others(values: ValueSet, metrics: ColumnMetrics) -> _Codes:
-    """Judge `!=` and `not in`, which bounds cannot decide."""
-    if not metrics.is_exact:
-        return np.full(len(metrics.valueless), Why.NOT_DECIDABLE, np.int8)
-    codes = np.full(len(metrics.valueless), Why.MATCHES, np.int8)
-    codes[metrics.lower.known & ~meets_any(values, metrics)] = Why.EQUAL
+    """Judge `!=` and `not in`, which bounds decide where all rows have one value."""
+    codes = np.full(len(metrics.valueless), Why.MATCHES if metrics.is_exact else Why.NOT_DECIDABLE, np.int8)
+    codes[metrics.is_single & ~covers(values, metrics)] = Why.EQUAL
     return codes
 
 
