@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
-from pyiceberg.types import IntegerType, NestedField, StringType, StructType
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, StructType
 
 import icestats
 from icestats.answers.schemas import (
@@ -24,6 +24,7 @@ from icestats.answers.schemas import (
 )
 from icestats.cli import entry as cli
 from icestats.iceberg.storage import local_path
+from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics, read_files
 from icestats.snapshot.pruning.delete_index import PATH_FIELD_ID, DeleteIndex
 
@@ -197,6 +198,40 @@ def test_counts_of_a_field_may_leave_out_rows_whose_struct_is_null(catalog, valu
     found = table.estimate("st.a is not null", sources=["data-files", "manifests", "table"])
     expected = {(3, 1): (2, 2), (2, 0): (2, 2), (3, 0): (3, 3), (None, 0): (0, 3)}[value_count, null_count]
     assert [(one.rows_lower, one.rows_upper) for one in found] == [expected] * 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "metrics", "is_read"),
+    [
+        ("long", 5, {}, False),
+        ("long", 5, {"null_value_counts": {1: 1}}, True),
+        ("long", 5, {"null_value_counts": {}}, True),
+        ("long", 5, {"upper_bounds": {1: struct.pack("<q", 6)}}, True),
+        ("long", 5, {"upper_bounds": {1: struct.pack("<q", 4)}}, True),
+        ("long", 6, {}, True),
+        ("double", 5.0, {}, True),
+        ("double", 5.0, {"nan_value_counts": {1: 0}}, False),
+        ("double", 5.0, {"nan_value_counts": {1: 1}}, True),
+    ],
+)
+def test_a_file_of_one_value_has_no_other_value(catalog, kind, value, metrics, is_read):
+    """As in Iceberg's Java library since 1.11; PyIceberg reads such files."""
+    written = catalog.create_table(
+        "db.one", Schema(NestedField(1, "x", {"long": LongType(), "double": DoubleType()}[kind], required=False))
+    )
+    bound = encode_value(kind, value)
+    counted = {"value_counts": {1: 3}, "null_value_counts": {1: 0}, "lower_bounds": {1: bound}}
+    file = DataFile.from_args(
+        content=DataFileContent.DATA, file_path="file:///nowhere.parquet", file_format=FileFormat.PARQUET,
+        partition=Record(), record_count=3, file_size_in_bytes=100, **{"upper_bounds": {1: bound}, **counted, **metrics},
+    )  # fmt: skip
+    with written.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        append.append_data_file(file)
+    table = icestats.load(str(local_path(written.metadata_location)))
+    for row_filter in ("x != 5", "x not in (4, 5)"):
+        files = table.plan(row_filter).files("all").to_pylist()
+        assert [one["kept"] for one in files] == [is_read]
+        assert is_read or files[0]["evidence"] == f"every value is {value}"
 
 
 def test_a_required_field_of_a_struct_is_null_where_its_struct_is(catalog):
