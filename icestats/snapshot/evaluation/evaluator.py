@@ -78,7 +78,7 @@ def covers(values: ValueSet, metrics: ColumnMetrics) -> Mask:
     """Say for each group whether all from its lower to its upper bound lies in one of the intervals."""
     first, last = _place_bounds(values, metrics)
     # An odd number of ends below a bound: it lies within an interval.
-    inside = (first > last) | ((first == last) & (first % 2 == 1))
+    inside = (first == last) & (first % 2 == 1)
     if metrics.type == "uuid" and values.intervals != NUMBERS.intervals:
         # Between two bounds lie other values in either order.
         inside &= to_numpy(pc.equal(metrics.lower.values, metrics.upper.values), null=False)
