@@ -56,7 +56,7 @@ def slow_cell(files: list[dict[str, Any]], column: Field) -> dict[str, Any]:
     for m in maps:
         counted = [max(m[name].get(column.field_id, 0), 0) for name in METRICS[2:4]]
         if 0 <= m["value_counts"].get(column.field_id, -1) < sum(counted):
-            m |= dict.fromkeys(METRICS[1:4], {})
+            m |= {name: {} for name in METRICS[1:4]}
     for name in METRICS[:4]:
         found = [m[name][column.field_id] for m in maps if m[name].get(column.field_id, -1) >= 0]
         cell[name[:-1]] = sum(found)

@@ -147,7 +147,7 @@ def _value_type(field: PartitionField, schemas: Iterable[Schema]) -> str | None:
 
 
 def partition_field_type(field: PartitionField, schema: Schema) -> str | None:
-    """Return the Iceberg type of a partition field's values; None if its source column is gone, or its transform unknown.
+    """Return the Iceberg type of a partition field's values; None if its source is gone, or its transform unknown.
 
     Examples
     --------

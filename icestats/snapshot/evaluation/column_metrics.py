@@ -88,8 +88,8 @@ class ColumnMetrics:
         """Whether all rows are known to have one value, which is neither null nor NaN."""
         if self.is_exact:
             return self.lower.known
-        lower, upper = self.lower.ranks(self.upper)
-        return self.has_bounds & (lower == upper) & (self.null_counts == 0) & ~self.may_be_nan
+        is_one = self.has_bounds & self.lower.is_at_most(self.upper) & self.upper.is_at_most(self.lower)
+        return np.asarray(is_one & (self.null_counts == 0) & ~self.may_be_nan)
 
     def roll_up(self, groups: Longs, count: int) -> ColumnMetrics:
         """Roll the metrics up to `count` groups: what one member of a group lacks is unknown for the group."""
