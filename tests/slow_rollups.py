@@ -53,6 +53,10 @@ def order_of_real(kind: str, raw: bytes) -> tuple[Any, bytes] | None:
 def slow_cell(files: list[dict[str, Any]], column: Field) -> dict[str, Any]:
     cell: dict[str, Any] = {"field_id": column.field_id, "valueless_file_count": 0}
     maps = [{name: dict(f[name] or []) for name in METRICS} for f in files]
+    for m in maps:
+        counted = [max(m[name].get(column.field_id, 0), 0) for name in METRICS[2:4]]
+        if 0 <= m["value_counts"].get(column.field_id, -1) < sum(counted):
+            m |= {name: {} for name in METRICS[1:4]}
     for name in METRICS[:4]:
         found = [m[name][column.field_id] for m in maps if m[name].get(column.field_id, -1) >= 0]
         cell[name[:-1]] = sum(found)

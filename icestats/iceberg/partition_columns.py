@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from icestats.errors import UnsupportedError
-from icestats.iceberg.metadata import NESTED_TYPES, PartitionField, PartitionSpec, Schema
+from icestats.iceberg.metadata import NESTED_TYPES, PartitionField, PartitionSpec, Schema, split_transform
 from icestats.iceberg.types import encode_value, json_value, parse_type, to_arrow_type
 
 VOID = "void"
@@ -29,7 +29,7 @@ class PartitionColumn:
     name: str
     """Its name in the newest spec that has it."""
     type: str | None
-    """Iceberg's type of the values; None if the source column is in no known schema."""
+    """Iceberg's type of the values; None if the source column is in no known schema, or the transform is not known."""
 
 
 def find_partition_columns(
@@ -147,7 +147,7 @@ def _value_type(field: PartitionField, schemas: Iterable[Schema]) -> str | None:
 
 
 def partition_field_type(field: PartitionField, schema: Schema) -> str | None:
-    """Return the Iceberg type of a partition field's values; None if its source column is gone.
+    """Return the Iceberg type of a partition field's values; None if its source is gone, or its transform unknown.
 
     Examples
     --------
@@ -156,13 +156,13 @@ def partition_field_type(field: PartitionField, schema: Schema) -> str | None:
     >>> partition_field_type(PartitionField(1000, 1, "at_day", "day"), schema)
     'date'
     """
-    transform = field.transform
-    if transform == "day":
+    word, _ = split_transform(field.transform)
+    if word == "day":
         return "date"
-    if transform in ("year", "month", "hour") or transform.startswith("bucket"):
+    if word in ("year", "month", "hour", "bucket"):
         return "int"
     source = schema.get(field.source_id)
-    return None if source is None else source.type
+    return None if source is None or word not in ("identity", "truncate", VOID) else source.type
 
 
 def display_partition_value(transform: str, type_text: str, value: Any) -> str:

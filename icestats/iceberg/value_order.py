@@ -72,6 +72,12 @@ class Keys:
             within = to_numpy(pc.is_in(self.values, pa.array(keys, self.values.type)), null=False)
         return self.known & within
 
+    def is_at_most(self, other: Keys) -> Mask:
+        """Say for each row whether its key is no greater than the other's; anything where one is unknown."""
+        if isinstance(self.values, np.ndarray):
+            return np.asarray(self.values <= other.values)
+        return to_numpy(pc.less_equal(self.values, other.values), null=False)
+
     def take(self, rows: Longs) -> Keys:
         """Return some rows."""
         values = self.values[rows] if isinstance(self.values, np.ndarray) else self.values.take(pa.array(rows))

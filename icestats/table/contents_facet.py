@@ -345,7 +345,8 @@ class Contents:
         Notes
         -----
         A file is skipped only where its metadata proves that no row of it matches: a statistic that is missing keeps
-        it. The files that are kept are those of Iceberg's own scan planning. Source: Iceberg spec, "Scan Planning".
+        it. The files that are kept are those of Iceberg's own scan planning, from 1.11 on. Source: Iceberg spec, "Scan
+        Planning".
 
         Examples
         --------

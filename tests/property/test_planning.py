@@ -174,16 +174,15 @@ def _is_told_alike(expression: Any) -> bool:
     """Say whether both planners follow the same rule for every predicate."""
     if isinstance(expression, e.And | e.Or):
         return _is_told_alike(expression.left) and _is_told_alike(expression.right)
-    if isinstance(expression, e.Not):
-        return _is_told_alike(expression.child)
     # A float's literal counts as given and as the nearest float; uuids compare in the order of old writers too;
-    # PyIceberg compares not starts with only where no null count is known.
+    # PyIceberg compares not starts with only where no null count is known, and nothing with the one value of a file.
     name = expression.term.name
-    return name not in ("real", "key") and not isinstance(expression, e.StartsWith | e.NotStartsWith)
+    others = e.StartsWith | e.NotStartsWith | e.NotEqualTo | e.NotIn
+    return name not in ("real", "key") and not isinstance(expression, others)
 
 
 @settings(max_examples=80)
-@given(seed=st.integers(0, TABLES - 1), expression=FILTERS.filter(_is_told_alike))
+@given(seed=st.integers(0, TABLES - 1), expression=FILTERS.map(rewrite_not).filter(_is_told_alike))
 def test_the_kept_files_are_those_of_pyiceberg(tables, seed, expression):
     """Neither more nor fewer, where both follow the same rule."""
     ours, theirs = tables[seed]

@@ -147,6 +147,18 @@ def test_counts_say_how_many_files_have_them() -> None:
     assert (second["column_size"], second["column_size_file_count"]) == (7, 1)
 
 
+@pytest.mark.parametrize("counts", [(5, 6, None), (5, 3, 3), (5, 2**63 - 1, 2**63 - 1), (0, None, 1)])
+def test_counts_that_contradict_each_other_are_none(counts: tuple[int | None, ...]) -> None:
+    """Nulls and NaN are values, of repeated fields too."""
+    names = ("value_counts", "null_value_counts", "nan_value_counts")
+    known = {name: {1: count} for name, count in zip(names, counts, strict=True) if count is not None}
+    right = entry(value_counts={1: 5}, null_value_counts={1: 2}, nan_value_counts={1: 3})
+    (cell,) = cells(Files().add(entry(**known), right), table((1, "double")))
+    assert [cell[name[:-1]] for name in names] == [5, 2, 3]
+    assert [cell[f"{name[:-1]}_file_count"] for name in names] == [1, 1, 1]
+    assert cell["valueless_file_count"] == 1
+
+
 def test_sums_do_not_wrap_around() -> None:
     """A sum beyond 64 bits is an error, in one manifest and over several."""
     half = entry(column_sizes={1: 2**62})

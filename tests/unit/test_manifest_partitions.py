@@ -159,6 +159,21 @@ def test_what_a_manifest_says_of_a_partition_field_whose_source_is_gone_may_be_n
             read(files.manifests, table((2, "long"), specs={0: IDENTITY}), files)
 
 
+@pytest.mark.parametrize(
+    ("avro", "value", "read"),
+    [("string", "abc", "abc"), ({"type": "int", "logicalType": "date"}, 1, dt.date(1970, 1, 2))],
+)
+def test_a_transform_that_nobody_knows_has_values_of_any_type(avro: Any, value: Any, read: Any) -> None:
+    """Java takes them for text, whatever the source column is; the table is read without filtering by the field."""
+    metadata = table((1, "decimal(9, 2)"), specs={0: [(1000, 1, "z", "zorder[3]"), (1001, 1, "key", "identity")]})
+    decimal = {"type": "fixed", "name": "amount", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2}
+    schema = entry_schema([(1000, avro), (1001, decimal)])
+    files = Files().add(entry({1000: value, 1001: Decimal("1.50")}), entry({1000: None, 1001: None}), schema=schema)
+    rows = read_rollups(files.manifests, metadata, files).partitions.to_pylist()
+    assert [row["partition"] for row in rows] == [{"z": None, "key": None}, {"z": read, "key": Decimal("1.50")}]
+    assert read_files(files.manifests, metadata, files)["partition"].to_pylist()[0]["z"] == read
+
+
 def test_conflicting_specs_are_refused() -> None:
     """One field id for two different things, as early v1 writers left it, cannot be one column."""
     specs: dict[int, list[Any]] = {0: [(1000, 1, "a", "day")], 1: [(1000, 2, "b", "bucket[4]")]}

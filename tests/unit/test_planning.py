@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
-from pyiceberg.types import IntegerType, NestedField, StringType, StructType
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, StructType
 
 import icestats
 from icestats.answers.schemas import (
@@ -23,7 +23,9 @@ from icestats.answers.schemas import (
     file_metrics_schema,
 )
 from icestats.cli import entry as cli
+from icestats.estimation.sources import SOURCES
 from icestats.iceberg.storage import local_path
+from icestats.iceberg.types import encode_value
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics, read_files
 from icestats.snapshot.pruning.delete_index import PATH_FIELD_ID, DeleteIndex
 
@@ -197,6 +199,62 @@ def test_counts_of_a_field_may_leave_out_rows_whose_struct_is_null(catalog, valu
     found = table.estimate("st.a is not null", sources=["data-files", "manifests", "table"])
     expected = {(3, 1): (2, 2), (2, 0): (2, 2), (3, 0): (3, 3), (None, 0): (0, 3)}[value_count, null_count]
     assert [(one.rows_lower, one.rows_upper) for one in found] == [expected] * 3
+
+
+def _describe_file(catalog, kind, metrics):
+    """Return a table of one file of three rows, of which metrics say this; no null, unless they say so."""
+    field = NestedField(1, "x", {"long": LongType(), "double": DoubleType()}[kind], required=False)
+    written = catalog.create_table("db.described", Schema(field))
+    file = DataFile.from_args(
+        content=DataFileContent.DATA, file_path="file:///nowhere.parquet", file_format=FileFormat.PARQUET,
+        partition=Record(), record_count=3, file_size_in_bytes=100,
+        **{"value_counts": {1: 3}, "null_value_counts": {1: 0}, **metrics},
+    )  # fmt: skip
+    with written.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        append.append_data_file(file)
+    return icestats.load(str(local_path(written.metadata_location)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "metrics", "is_read"),
+    [
+        ("long", 5, {}, False),
+        ("long", 5, {"null_value_counts": {1: 1}}, True),
+        ("long", 5, {"null_value_counts": {}}, True),
+        ("long", 5, {"upper_bounds": {1: struct.pack("<q", 6)}}, True),
+        ("long", 5, {"upper_bounds": {1: struct.pack("<q", 4)}}, True),
+        ("long", 6, {}, True),
+        ("double", 5.0, {}, True),
+        ("double", 5.0, {"nan_value_counts": {1: 0}}, False),
+        ("double", 5.0, {"nan_value_counts": {1: 1}}, True),
+    ],
+)
+def test_a_file_of_one_value_has_no_other_value(catalog, kind, value, metrics, is_read):
+    """As in Iceberg's Java library since 1.11; PyIceberg reads such files."""
+    bound = encode_value(kind, value)
+    table = _describe_file(catalog, kind, {"lower_bounds": {1: bound}, "upper_bounds": {1: bound}} | metrics)
+    for row_filter in ("x != 5", "x not in (4, 5)"):
+        files = table.plan(row_filter).files("all").to_pylist()
+        assert [one["kept"] for one in files] == [is_read]
+        assert is_read or files[0]["evidence"] == f"every value is {value}"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "row_filter"),
+    [
+        ({"null_value_counts": {1: 4}}, "x = 5"),
+        ({"null_value_counts": {1: 4}, "value_counts": {}}, "x = 5"),
+        ({"null_value_counts": {1: 4}}, "x is null"),
+        ({"null_value_counts": {1: 2}, "nan_value_counts": {1: 2}}, "x is nan"),
+        ({"lower_bounds": {1: struct.pack("<d", 7)}, "upper_bounds": {1: struct.pack("<d", 4)}}, "x != 5"),
+    ],
+)
+def test_metrics_that_contradict_each_other_prove_nothing(catalog, metrics, row_filter):
+    bounds = {"lower_bounds": {1: struct.pack("<d", 4)}, "upper_bounds": {1: struct.pack("<d", 7)}}
+    table = _describe_file(catalog, "double", bounds | metrics)
+    assert [(one.rows_lower, one.rows_upper) for one in table.estimate(row_filter)] == [(0, 3)] * len(SOURCES)
+    assert [step.unit for step in table.plan(row_filter).steps] == ["manifest", "file", "file"]
+    assert len(table.plan(row_filter).kept_file_paths()) == 1
 
 
 def test_a_required_field_of_a_struct_is_null_where_its_struct_is(catalog):

@@ -73,7 +73,8 @@ def build_column_evidence(metrics: ColumnMetrics, row_counts: Floats, column_siz
         nan_share = np.zeros(len(row_counts))
     with np.errstate(invalid="ignore"):
         valueless = (row_counts == 0) | (null_share + np.nan_to_num(nan_share, nan=0.0) >= 1.0)
-    known = metrics.has_bounds & ~valueless
+    # Bounds that are the wrong way round are none.
+    known = metrics.has_bounds & metrics.lower.is_at_most(metrics.upper) & ~valueless
     lower, upper = Keys(metrics.lower.values, known), Keys(metrics.upper.values, known)
     metrics = replace(metrics, lower=lower, upper=upper, valueless=valueless)
     return ColumnEvidence(metrics, null_share, nan_share, as_floats(column_size))

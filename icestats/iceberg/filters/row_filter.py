@@ -200,9 +200,9 @@ def carry_over(row_filter: RowFilter, other: RowFilter, column: str, field_id: i
         if _find_columns(part) == {field_id}:
             with suppress(FilterError):
                 said = parse_row_filter(_say_of(column, part), row_filter.schema)
-                predicates = find_predicates(build_condition(said, row_filter.schema))
-                # Compared with what no float is, a float column would be compared with the float next to it.
-                parts += [said] if all(len(build_values(one)) == 1 for one in predicates) else []
+                both = join("and", (_build(part, other.schema), build_condition(said, row_filter.schema)))
+                # Compared with what no float is, a float column is compared with the float next to it.
+                parts += [said] if all(len(build_values(one)) == 1 for one in find_predicates(both)) else []
     if not parts:
         return row_filter
     expression = reduce(e.And, parts, row_filter.expression)

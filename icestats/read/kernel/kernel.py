@@ -780,9 +780,13 @@ def _add_counts(cell: Words, values: Words, bits: _Integer) -> _Integer:
 
 @_inlined
 def _known_counts(values: Words, bits: _Integer) -> _Integer:
-    """Return the metrics that a file has: a negative count is none."""
+    """Return the metrics that a file has: a negative count is none, nor are fewer values than nulls and NaN."""
     for metric in range(4):
         bits &= ~(((values[metric] >> 63) & 1) << metric)
+    if bits & 2:
+        left = values[1] - (values[2] if bits & 4 else 0)
+        if left < 0 or (bits & 8 and left < values[3]):
+            bits &= ~14
     return bits
 
 

@@ -156,10 +156,10 @@ def read_rollups(
 
     Notes
     -----
-    A statistic counts as lacking in a file where its map has no entry of the column, where a count is negative, and
-    where a bound is NaN or has a length that the column's type and those promoted to it do not have. Of a key that is
-    in a map twice, the last counts. Floating-point bounds are ordered as Java orders them, -0.0 before 0.0. Types
-    without order (geometry, geography, variant) have no bounds.
+    A statistic counts as lacking in a file where its map has no entry of the column, where a count is negative, where
+    there are fewer values than nulls and NaN, and where a bound is NaN or has a length that the column's type and those
+    promoted to it do not have. Of a key that is in a map twice, the last counts. Floating-point bounds are ordered as
+    Java orders them, -0.0 before 0.0. Types without order (geometry, geography, variant) have no bounds.
     """
     from icestats.read.kernel.kernel import DELETED, LIVE
     from icestats.read.manifests.manifest_rollup import ManifestRollup

@@ -83,6 +83,14 @@ class ColumnMetrics:
             return np.zeros(len(self.valueless), np.bool_)
         return np.asarray((self.nan_counts != 0) & ~self.all_null)
 
+    @property
+    def is_single(self) -> Mask:
+        """Whether all rows are known to have one value, which is neither null nor NaN."""
+        if self.is_exact:
+            return self.lower.known
+        is_one = self.has_bounds & self.lower.is_at_most(self.upper) & self.upper.is_at_most(self.lower)
+        return np.asarray(is_one & (self.null_counts == 0) & ~self.may_be_nan)
+
     def roll_up(self, groups: Longs, count: int) -> ColumnMetrics:
         """Roll the metrics up to `count` groups: what one member of a group lacks is unknown for the group."""
         lower, upper = (self._extremes(groups, count, highest=highest) for highest in (False, True))
@@ -157,9 +165,12 @@ def build_metrics(field: Field, row_counts: Longs, arrays: Mapping[str, pa.Array
     The counts of a field of a struct may leave out rows whose struct is null, as those of ORC files do: these rows are
     null too. Where values are not counted, nothing is known of them.
     """
-    # A negative count is none: old writers left such behind.
+    # A negative count is none: old writers left such behind. Nor are counts that contradict each other.
     counts = [arrays[name].fill_null(MISSING).to_numpy(zero_copy_only=False) for name in _COUNTS]
     values, nulls, nans = (np.maximum(found, MISSING) for found in counts)
+    most = np.where(values == MISSING, row_counts, values)
+    is_possible = (nulls <= most) & (nans <= most - np.maximum(nulls, 0))
+    values, nulls, nans = (np.where(is_possible, found, MISSING) for found in (values, nulls, nans))
     if not field.top_level and not field.repeated:
         uncounted = np.where(values == MISSING, 0, np.maximum(row_counts - values, 0))
         nulls = np.where((nulls == MISSING) | (values == MISSING), MISSING, nulls + uncounted)

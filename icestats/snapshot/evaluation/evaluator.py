@@ -78,7 +78,7 @@ def covers(values: ValueSet, metrics: ColumnMetrics) -> Mask:
     """Say for each group whether all from its lower to its upper bound lies in one of the intervals."""
     first, last = _place_bounds(values, metrics)
     # An odd number of ends below a bound: it lies within an interval.
-    inside = (first > last) | ((first == last) & (first % 2 == 1))
+    inside = (first == last) & (first % 2 == 1)
     if metrics.type == "uuid" and values.intervals != NUMBERS.intervals:
         # Between two bounds lie other values in either order.
         inside &= to_numpy(pc.equal(metrics.lower.values, metrics.upper.values), null=False)
@@ -250,11 +250,9 @@ def _find_known(values: ValueSet, metrics: ColumnMetrics) -> _Codes:
 
 
 def _judge_others(values: ValueSet, metrics: ColumnMetrics) -> _Codes:
-    """Judge `!=` and `not in`, which bounds cannot decide."""
-    if not metrics.is_exact:
-        return np.full(len(metrics.valueless), Why.NOT_DECIDABLE, np.int8)
-    codes = np.full(len(metrics.valueless), Why.MATCHES, np.int8)
-    codes[metrics.lower.known & ~meets_any(values, metrics)] = Why.EQUAL
+    """Judge `!=` and `not in`, which bounds decide where all rows have one value."""
+    codes = np.full(len(metrics.valueless), Why.MATCHES if metrics.is_exact else Why.NOT_DECIDABLE, np.int8)
+    codes[metrics.is_single & ~covers(values, metrics)] = Why.EQUAL
     return codes
 
 

@@ -136,6 +136,7 @@ class _Evidence:
         texts: dict[Why, Callable[[], str]] = {
             Why.BELOW: lambda: self._outside("upper", metrics.upper_bytes, "below"),
             Why.ABOVE: lambda: self._outside("lower", metrics.lower_bytes, "above"),
+            Why.EQUAL: lambda: f"every value is {self._bound(metrics.lower_bytes)}",
             Why.OVERLAP: self._overlap,
             Why.NONE_WITHIN: lambda: f"none of {count} literals is within {self._range()}",
             Why.ALL_NULL_OR_NAN: self._nothing,
