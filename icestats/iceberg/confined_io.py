@@ -316,6 +316,11 @@ class _ConfinedServer(_Confined):
         super()._fetch_config()  # type: ignore[misc]  # of REST catalogs
         self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
 
+    def load_table(self, identifier: Any) -> Table:
+        # With `refs` the snapshots that no branch has are not in the answer, as if they had expired.
+        self.properties.pop("snapshot-loading-mode", None)
+        return super().load_table(identifier)  # type: ignore[safe-super]  # of REST catalogs
+
     def _response_to_table(self, identifier: tuple[str, ...], response: Any) -> Table:
         if response.metadata_location is None:
             # As of a table that is being created. Without it nothing says which files the metadata may name.
