@@ -210,7 +210,7 @@ def find_unsafe_write(table: Table) -> CommitError | None:
 
 def find_unsafe_deletes(table: Table) -> CommitError | None:
     """Return why Java commits nothing to a table, for the metadata files that it would delete then; None: it may."""
-    deletes = table.metadata.properties.get("write.metadata.delete-after-commit.enabled", "").lower() == "true"
+    deletes = is_true(table.metadata.properties, "write.metadata.delete-after-commit.enabled", default=False)
     home = folder_of(table.metadata_location)
     elsewhere = [e.metadata_file for e in table.metadata.metadata_log if folder_of(e.metadata_file) != home]
     if not deletes or not elsewhere:
@@ -219,6 +219,11 @@ def find_unsafe_deletes(table: Table) -> CommitError | None:
         f"{'.'.join(table.name())} has {elsewhere[0]} in its metadata log, which is not beside its metadata.json, and "
         "Spark would delete it (write.metadata.delete-after-commit.enabled): nothing is committed"
     )
+
+
+def is_true(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Whether a table's property is true as Iceberg's Java library reads it: all text but `true` is false."""
+    return properties.get(name, str(default)).lower() == "true"
 
 
 def metadata_folder(metadata: IcebergMetadata) -> str:

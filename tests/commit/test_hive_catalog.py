@@ -89,12 +89,13 @@ def test_hive_and_impala_read_the_table_as_before(change, metastore):
     assert after.sd == before.sd
 
 
-def test_a_table_whose_writers_take_no_locks_is_refused(table, metastore):
+@pytest.mark.parametrize("said", ["false", "off"])
+def test_a_table_whose_writers_take_no_locks_is_refused(table, metastore, said):
     """A commit that comes in while PyIceberg holds its lock would be lost."""
-    table.transaction().set_properties({"engine.hive.lock-enabled": "false"}).commit_transaction()
+    table.transaction().set_properties({"engine.hive.lock-enabled": said}).commit_transaction()
     metastore.table.parameters["metadata_location"] = table.metadata_location
     with serve(metastore) as uri:
         statistics = icestats.load("db.t", catalog={"type": "hive", "uri": uri}).compute(manifests=True)
-        with pytest.raises(CommitError, match=r"all the same \(engine\.hive\.lock-enabled is false"):
+        with pytest.raises(CommitError, match=r"all the same \(engine\.hive\.lock-enabled is not true"):
             statistics.commit()
     assert metastore.table.parameters["metadata_location"] == table.metadata_location
