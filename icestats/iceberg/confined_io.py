@@ -339,25 +339,27 @@ class _ConfinedServer(_Confined):
 class _ConfinedMetastore(_Confined):
     """Of Hive: PyIceberg takes the names of classes out of a table's entry by which Hive and Impala read it.
 
-    https://github.com/apache/iceberg/issues/2686, https://github.com/apache/iceberg/pull/1751. What is committed here
-    changes neither columns nor location, so the entry's storage descriptor stays as it is.
+    https://github.com/apache/iceberg/issues/2686, https://github.com/apache/iceberg/pull/1751. And it puts those that a
+    table's own properties name (`storage_handler`) into it. What is committed here changes neither columns nor location
+    nor properties, so all of the entry stays as it is but where the metadata is.
     """
 
     def _get_hive_table(self, *arguments: Any) -> Any:
         found = super()._get_hive_table(*arguments)  # type: ignore[misc]  # of Hive's catalogs
-        found.__class__ = _keeping_descriptor(type(found))
+        found.__class__ = _keeping_entry(type(found))
         return found
 
 
 class _ConfinedGlue(_Confined):
     """Of Glue: PyIceberg makes the table's entry anew, without what it does not know.
 
-    What is committed here changes the parameters alone. Glue refuses an entry of another version than was read.
+    What is committed here changes where the metadata is, alone. Glue refuses an entry of another version than was read.
     """
 
     def _update_glue_table(self, database_name: str, table_name: str, table_input: Any, version_id: str) -> None:
         present = self._get_glue_table(database_name, table_name)  # type: ignore[attr-defined]  # of Glue's catalogs
         kept = {name: present[name] for name in _KEPT_BY_GLUE if name in present}
+        kept["Parameters"] = _move(present.get("Parameters"), table_input["Parameters"])
         super()._update_glue_table(database_name, table_name, {**table_input, **kept}, version_id)  # type: ignore[misc]  # of Glue's catalogs
 
 
@@ -374,12 +376,18 @@ _KEPT_BY_GLUE = (
 """The parts of a table's entry that its update takes, but its name, type and parameters."""
 
 
-def _keeping_descriptor(kind: type[Any]) -> type[Any]:
+def _keeping_entry(kind: type[Any]) -> type[Any]:
     def keep(table: Any, name: str, value: Any) -> None:
         if name != "sd":
-            object.__setattr__(table, name, value)
+            object.__setattr__(table, name, _move(table.parameters, value) if name == "parameters" else value)
 
     return type(kind.__name__, (kind,), {"__setattr__": keep})
+
+
+def _move(parameters: Mapping[str, str] | None, new: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of a table's entry as they are, but with its new metadata."""
+    names = ("metadata_location", "previous_metadata_location")
+    return {**(parameters or {}), **{name: new[name] for name in names if name in new}}
 
 
 def _keep_times_in_order(metadata: IcebergMetadata, before: IcebergMetadata) -> IcebergMetadata:
