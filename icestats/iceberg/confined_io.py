@@ -41,6 +41,7 @@ from icestats.iceberg.storage import Storage, check_local, limit_retries, local_
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
+_DELETES = "write.metadata.delete-after-commit.enabled"
 _GLUES_OWN = ("metadata_location", "previous_metadata_location", "table_type")
 """Parameters by which a table's entry in Glue says what it is, and where its metadata is."""
 _VERSIONS = (".metadata.json", ".metadata.json.gz")
@@ -210,7 +211,7 @@ def find_unsafe_write(table: Table) -> CommitError | None:
 
 def find_unsafe_deletes(table: Table) -> CommitError | None:
     """Return why Java commits nothing to a table, for the metadata files that it would delete then; None: it may."""
-    deletes = is_true(table.metadata.properties, "write.metadata.delete-after-commit.enabled", default=False)
+    deletes = is_true(table.metadata.properties, _DELETES, default=False)
     home = folder_of(table.metadata_location)
     elsewhere = [e.metadata_file for e in table.metadata.metadata_log if folder_of(e.metadata_file) != home]
     if not deletes or not elsewhere:
@@ -295,11 +296,11 @@ class _Confined(Catalog):
 
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: IcebergMetadata, metadata: IcebergMetadata) -> None:
-        # A log may name any file beside the metadata.json.
-        versions = [entry for entry in base.metadata_log if entry.metadata_file.endswith(_VERSIONS)]
-        own = base.model_copy(update={"metadata_log": versions[:_MOST_DELETED]})
-        # PyIceberg warns of what the table's property says where that is no boolean, with the text as it is.
-        with contextlib.suppress(ValueError):
+        # PyIceberg takes `yes` for true too.
+        if is_true(metadata.properties, _DELETES, default=False):
+            # A log may name any file beside the metadata.json.
+            versions = [entry for entry in base.metadata_log if entry.metadata_file.endswith(_VERSIONS)]
+            own = base.model_copy(update={"metadata_log": versions[:_MOST_DELETED]})
             Catalog._delete_old_metadata(io, own, metadata)
 
     def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
