@@ -41,7 +41,12 @@ class Rest(BaseHTTPRequestHandler):
             self.answer(200, {"defaults": {}, "overrides": {}, **self.config})
             return
         table = self.catalog.load_table("db.t")
-        self.answer_table(table.metadata, table.metadata_location)
+        metadata = table.metadata
+        if self.path.endswith("snapshots=refs"):
+            named = {ref.snapshot_id for ref in metadata.refs.values()}
+            known = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id in named]
+            metadata = metadata.model_copy(update={"snapshots": known})
+        self.answer_table(metadata, table.metadata_location)
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -26,7 +26,7 @@ from icestats.commit.metadata_versions import (
 )
 from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, MetadataError, PuffinFormatError
-from icestats.iceberg.confined_io import is_at_home, metadata_folder
+from icestats.iceberg.confined_io import is_at_home, is_true, metadata_folder
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import TableMetadata, read_metadata
 from icestats.iceberg.reach import check_reach, is_below
@@ -202,11 +202,11 @@ def remove_orphans(
         raise CommitError(f"{table.metadata_location} is read-only: open the table through its catalog to delete files")
     files = TableFiles(table.io)
     rows = find_orphans(table).to_pylist()
-    is_shared = table.metadata.properties.get("gc.enabled", "").lower() == "false"
+    is_shared = not is_true(table.metadata.properties, "gc.enabled", default=True)
     for row in rows:
         row["kept_because"] = _reason_to_keep(files, row, older_than, allow_referred=allow_referred)
         if is_shared:
-            row["kept_because"] = "the table's property gc.enabled is false: other tables may refer to its files"
+            row["kept_because"] = "the table's property gc.enabled is not true: other tables may refer to its files"
         row["removed"] = False
         if row["kept_because"] is None and not dry_run:
             row["removed"] = remove_file(table, row["path"])

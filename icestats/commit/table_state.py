@@ -30,7 +30,7 @@ from icestats.errors import (
     UnsupportedError,
 )
 from icestats.iceberg.catalog import explain_catalog_error, explain_invalid
-from icestats.iceberg.confined_io import find_unsafe_deletes, find_unsafe_write, metadata_folder
+from icestats.iceberg.confined_io import find_unsafe_deletes, find_unsafe_write, is_true, metadata_folder
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import (
     BlobMetadata,
@@ -169,8 +169,8 @@ def _check_next_version(table: Table) -> None:
     modules = {kind.__module__ for kind in type(table.catalog).__mro__}
     if modules & {"pyiceberg.catalog.bigquery_metastore", "pyiceberg.catalog.dynamodb"}:
         raise ValueError("it only reads tables of such a catalog")
-    if "pyiceberg.catalog.hive" in modules and table.properties.get(_LOCKS, "").lower() == "false":
-        raise ValueError(f"it locks the table, which others then commit to all the same ({_LOCKS} is false)")
+    if "pyiceberg.catalog.hive" in modules and not is_true(table.properties, _LOCKS, default=True):
+        raise ValueError(f"it locks the table, which others then commit to all the same ({_LOCKS} is not true)")
 
 
 def reload_table(table: Table, *, to_commit: bool = True) -> Table:

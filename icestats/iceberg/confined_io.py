@@ -41,6 +41,7 @@ from icestats.iceberg.storage import Storage, check_local, limit_retries, local_
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
 _LOCATION_PROVIDER = "write.py-location-provider.impl"
+_DELETES = "write.metadata.delete-after-commit.enabled"
 _GLUES_OWN = ("metadata_location", "previous_metadata_location", "table_type")
 """Parameters by which a table's entry in Glue says what it is, and where its metadata is."""
 _VERSIONS = (".metadata.json", ".metadata.json.gz")
@@ -210,7 +211,7 @@ def find_unsafe_write(table: Table) -> CommitError | None:
 
 def find_unsafe_deletes(table: Table) -> CommitError | None:
     """Return why Java commits nothing to a table, for the metadata files that it would delete then; None: it may."""
-    deletes = table.metadata.properties.get("write.metadata.delete-after-commit.enabled", "").lower() == "true"
+    deletes = is_true(table.metadata.properties, _DELETES, default=False)
     home = folder_of(table.metadata_location)
     elsewhere = [e.metadata_file for e in table.metadata.metadata_log if folder_of(e.metadata_file) != home]
     if not deletes or not elsewhere:
@@ -219,6 +220,11 @@ def find_unsafe_deletes(table: Table) -> CommitError | None:
         f"{'.'.join(table.name())} has {elsewhere[0]} in its metadata log, which is not beside its metadata.json, and "
         "Spark would delete it (write.metadata.delete-after-commit.enabled): nothing is committed"
     )
+
+
+def is_true(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Whether a table's property is true as Iceberg's Java library reads it: all text but `true` is false."""
+    return properties.get(name, str(default)).lower() == "true"
 
 
 def metadata_folder(metadata: IcebergMetadata) -> str:
@@ -290,11 +296,11 @@ class _Confined(Catalog):
 
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: IcebergMetadata, metadata: IcebergMetadata) -> None:
-        # A log may name any file beside the metadata.json.
-        versions = [entry for entry in base.metadata_log if entry.metadata_file.endswith(_VERSIONS)]
-        own = base.model_copy(update={"metadata_log": versions[:_MOST_DELETED]})
-        # PyIceberg warns of what the table's property says where that is no boolean, with the text as it is.
-        with contextlib.suppress(ValueError):
+        # PyIceberg takes `yes` for true too.
+        if is_true(metadata.properties, _DELETES, default=False):
+            # A log may name any file beside the metadata.json.
+            versions = [entry for entry in base.metadata_log if entry.metadata_file.endswith(_VERSIONS)]
+            own = base.model_copy(update={"metadata_log": versions[:_MOST_DELETED]})
             Catalog._delete_old_metadata(io, own, metadata)
 
     def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
@@ -311,10 +317,19 @@ class _ConfinedServer(_Confined):
 
     _is_server = True
 
+    @staticmethod
+    def _delete_old_metadata(io: FileIO, base: IcebergMetadata, metadata: IcebergMetadata) -> None:
+        """The server deletes what the table's properties say; the log of its answer need not be all of the log."""
+
     def _fetch_config(self) -> None:
         own = {name: value for name, value in self.properties.items() if _names_code(name)}
         super()._fetch_config()  # type: ignore[misc]  # of REST catalogs
         self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
+
+    def load_table(self, identifier: Any) -> Table:
+        # With `refs` the snapshots that no branch has are not in the answer, as if they had expired.
+        self.properties.pop("snapshot-loading-mode", None)
+        return super().load_table(identifier)  # type: ignore[safe-super]  # of REST catalogs
 
     def _response_to_table(self, identifier: tuple[str, ...], response: Any) -> Table:
         if response.metadata_location is None:
@@ -329,25 +344,27 @@ class _ConfinedServer(_Confined):
 class _ConfinedMetastore(_Confined):
     """Of Hive: PyIceberg takes the names of classes out of a table's entry by which Hive and Impala read it.
 
-    https://github.com/apache/iceberg/issues/2686, https://github.com/apache/iceberg/pull/1751. What is committed here
-    changes neither columns nor location, so the entry's storage descriptor stays as it is.
+    https://github.com/apache/iceberg/issues/2686, https://github.com/apache/iceberg/pull/1751. And it puts those that a
+    table's own properties name (`storage_handler`) into it. What is committed here changes neither columns nor location
+    nor properties, so all of the entry stays as it is but where the metadata is.
     """
 
     def _get_hive_table(self, *arguments: Any) -> Any:
         found = super()._get_hive_table(*arguments)  # type: ignore[misc]  # of Hive's catalogs
-        found.__class__ = _keeping_descriptor(type(found))
+        found.__class__ = _keeping_entry(type(found))
         return found
 
 
 class _ConfinedGlue(_Confined):
     """Of Glue: PyIceberg makes the table's entry anew, without what it does not know.
 
-    What is committed here changes the parameters alone. Glue refuses an entry of another version than was read.
+    What is committed here changes where the metadata is, alone. Glue refuses an entry of another version than was read.
     """
 
     def _update_glue_table(self, database_name: str, table_name: str, table_input: Any, version_id: str) -> None:
         present = self._get_glue_table(database_name, table_name)  # type: ignore[attr-defined]  # of Glue's catalogs
         kept = {name: present[name] for name in _KEPT_BY_GLUE if name in present}
+        kept["Parameters"] = _move(present.get("Parameters"), table_input["Parameters"])
         super()._update_glue_table(database_name, table_name, {**table_input, **kept}, version_id)  # type: ignore[misc]  # of Glue's catalogs
 
 
@@ -364,12 +381,18 @@ _KEPT_BY_GLUE = (
 """The parts of a table's entry that its update takes, but its name, type and parameters."""
 
 
-def _keeping_descriptor(kind: type[Any]) -> type[Any]:
+def _keeping_entry(kind: type[Any]) -> type[Any]:
     def keep(table: Any, name: str, value: Any) -> None:
         if name != "sd":
-            object.__setattr__(table, name, value)
+            object.__setattr__(table, name, _move(table.parameters, value) if name == "parameters" else value)
 
     return type(kind.__name__, (kind,), {"__setattr__": keep})
+
+
+def _move(parameters: Mapping[str, str] | None, new: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of a table's entry as they are, but with its new metadata."""
+    names = ("metadata_location", "previous_metadata_location")
+    return {**(parameters or {}), **{name: new[name] for name in names if name in new}}
 
 
 def _keep_times_in_order(metadata: IcebergMetadata, before: IcebergMetadata) -> IcebergMetadata:

@@ -38,7 +38,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
     Raises
     ------
     CallError
-        It is no DataFrame of Spark's.
+        It is no DataFrame of Spark's, or its session writes elsewhere than to `main`.
     UnsupportedError
         The session does not know the table's catalog.
     CommitError
@@ -61,8 +61,19 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
                 f"the DataFrame's session does not know the catalog {name!r}: get the session by "
                 "icestats.spark.session.get_session with it, or set spark.sql.catalog." + name
             )
+        _refuse_staging(frame.sparkSession, source)
         writer = frame.writeTo(identifier)
         writer.append() if mode == "append" else writer.overwritePartitions()
+
+
+def _refuse_staging(session: SparkSession, source: Source) -> None:
+    """Refuse a session whose writes to a table are staged: no statistics would be registered, nor the rows seen."""
+    is_staged = source.metadata.properties.get("write.wap.enabled", "").lower() == "true"
+    for name in ("spark.wap.id", "spark.wap.branch") if is_staged else ():
+        if session.conf.get(name, None) is not None:
+            raise CallError(
+                f"rows are written to main: {source.name} has write.wap.enabled, and the session {name}, unset it"
+            )
 
 
 def run_rewrite_manifests(

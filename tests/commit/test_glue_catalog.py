@@ -26,8 +26,10 @@ def properties():
         settings = {**keys, "glue.endpoint": url, "s3.endpoint": url, "warehouse": "s3://bucket/warehouse"}
         catalog = GlueCatalog("glue", **settings)
         catalog.create_namespace("db")
-        catalog.create_table("db.t", schema=ROWS.schema).append(ROWS)
+        made = catalog.create_table("db.t", schema=ROWS.schema, properties={"connectionName": "of a stranger"})
+        made.append(ROWS)
         found = read_entry(url)
+        found["Parameters"]["connectionName"] = "of us"
         found["StorageDescriptor"]["SerdeInfo"] = {"SerializationLibrary": "theirs"}
         found["StorageDescriptor"]["Columns"][0]["Comment"] = "of the column"
         kept = {name: found[name] for name in ("Name", "TableType", "Parameters", "StorageDescriptor")}
@@ -55,7 +57,9 @@ def test_the_entry_stays_as_others_have_described_it(change, properties):
         assert not writers.append(table, ROWS).message
     after = read_entry(properties["glue.endpoint"])
     assert after["Description"] == "of the table"
-    assert after["Parameters"].pop("metadata_location") != before["Parameters"].pop("metadata_location")
+    moved = {name: after["Parameters"][name] for name in ("metadata_location", "previous_metadata_location")}
+    assert moved["metadata_location"] != before["Parameters"]["metadata_location"]
+    assert after["Parameters"] == {**before["Parameters"], **moved}
     assert {name: after[name] for name in after if name not in OWN} == {n: before[n] for n in before if n not in OWN}
 
 

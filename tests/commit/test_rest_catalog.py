@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
+import icestats
 from icestats.commit.partition_statistics_commit import prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_removal
-from icestats.errors import CommitError
+from icestats.errors import CommitError, StatisticsMissingError
 from tests.committed_statistics import (
     KLL,
     ROWS,
@@ -25,6 +26,7 @@ from tests.committed_statistics import (
     entries,
     kll,
     listed,
+    metadata_files,
     open_catalog,
     register,
     remove,
@@ -396,6 +398,35 @@ def test_through_a_rest_catalog_a_snapshot_expired_in_between_is_undone(table, r
         commit_statistics(plan, on_step=expire)
     assert entries(table) == []
     assert statistics_files(table) == []
+
+
+def test_snapshots_that_a_server_gives_only_when_asked_are_not_taken_for_expired(table, tmp_path):
+    commit(table, theta(table, 1))
+    table.append(ROWS)
+    lazy = {"snapshot-loading-mode": "refs"}
+    with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend, defaults=lazy) as uri:
+        opened = icestats.load("db.t", catalog={"type": "rest", "uri": uri})
+        with pytest.raises(StatisticsMissingError):
+            opened.remove_statistics(expired=True)
+        opened.compute(manifests=True).commit()
+    assert (THETA, (1,)) in stored(table.refresh())
+
+
+def test_earlier_versions_of_the_metadata_are_the_servers_to_delete(table, tmp_path, monkeypatch):
+    table.transaction().set_properties({"write.metadata.delete-after-commit.enabled": "true"}).commit_transaction()
+    kept = metadata_files(table)
+
+    def answer_table(request, metadata, location):
+        if request.command == "POST":
+            metadata = metadata.model_copy(update={"metadata_log": metadata.metadata_log[-1:]})
+        answered(request, metadata, location)
+
+    answered = Rest.answer_table
+    monkeypatch.setattr(Rest, "answer_table", answer_table)
+    with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend) as uri:
+        opened = icestats.load("db.t", catalog={"type": "rest", "uri": uri})
+        assert opened.compute(manifests=True).commit().committed
+    assert set(kept) < set(metadata_files(table))
 
 
 def test_through_a_rest_catalog_a_changed_schema_is_noticed(table, rest_table):

@@ -422,6 +422,17 @@ def test_a_commit_deletes_nothing_beside_the_metadata_but_versions_of_it(rewrite
     assert sum("Failed to delete metadata file" in message for message in caplog.messages) == 1_000
 
 
+@pytest.mark.parametrize(("said", "is_deleted"), [("TRUE", True), ("yes", False), ("1", False)])
+def test_earlier_metadata_is_deleted_where_java_deletes_it(rewrite, load, said, is_deleted):
+    folder = rewrite({}).parent
+    earlier = folder / "earlier.metadata.json"
+    earlier.write_text("{}")
+    more = {"write.metadata.delete-after-commit.enabled": said, "write.metadata.previous-versions-max": "1"}
+    rewrite(more, **{"metadata-log": [{"metadata-file": f"file://{earlier}", "timestamp-ms": 1}]})
+    load().compute(manifests=True).commit()
+    assert earlier.exists() is not is_deleted
+
+
 def test_what_pyiceberg_logs_of_metadata_that_is_left_has_no_escape_sequences(rewrite, load, caplog):
     hostile = "file:///elsewhere/\x1b]0;name\x07\u202e\n"
     log = [{"metadata-file": f"{hostile}{place}.metadata.json", "timestamp-ms": 1} for place in range(2)]

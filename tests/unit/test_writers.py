@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -179,6 +180,17 @@ def test_main_is_not_written_to_through_a_table_that_shows_something_else(catalo
     main = icestats.load("db.small", catalog=catalog_properties, ref="main")
     assert main.snapshot.snapshot_id == snapshot_id
     assert writers.append(main, rows([500])).statistics.committed
+
+
+@pytest.mark.parametrize("name", ["spark.wap.id", "spark.wap.branch"])
+def test_a_session_that_stages_its_writes_is_refused(catalog_properties, small_table, name):
+    with small_table.transaction() as change:
+        change.set_properties({"write.wap.enabled": "TRUE"})
+    table = icestats.load("db.small", catalog=catalog_properties)
+    known = {f"spark.sql.catalog.{table._source.catalog_name}": "known", name: "audit"}
+    frame = SimpleNamespace(sparkSession=SimpleNamespace(conf=known, sparkContext=None))
+    with pytest.raises(CallError, match=f"the session {name}, unset it"):
+        writers.append_dataframe(table, frame)
 
 
 def test_a_table_of_format_version_3_is_refused_before_a_file_is_written(small_table, load):
