@@ -74,7 +74,9 @@ def read_header(data: bytes, path: str) -> AvroHeader:
         This is not an Avro file, or its header is cut or damaged.
     """
     if data.startswith(ENCRYPTED):
-        raise MetadataError("it is encrypted, and encrypted metadata is not read: ask an engine that has the keys", path, 0)
+        raise MetadataError(
+            "it is encrypted, and encrypted metadata is not read: ask an engine that has the keys", path, 0
+        )
     if data[:4] != MAGIC:
         raise MetadataError(f"not an Avro file: its {len(data):,} bytes do not begin with {MAGIC!r}", path, 0)
     metadata: dict[str, bytes] = {}

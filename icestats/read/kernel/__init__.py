@@ -23,8 +23,8 @@ if _CONFIGURATION.is_file():
     # numba takes its settings from there, among them the folder whose compiled code it unpickles, and nothing forbids
     # it.
     raise CallError(
-        f"{_CONFIGURATION.absolute()} would say which compiled code numba runs, as it lies in the current folder: if it "
-        "is yours, give its settings as variables NUMBA_... and remove it, else work in another folder"
+        f"{_CONFIGURATION.absolute()} would say which compiled code numba runs, as it lies in the current folder: if "
+        "it is yours, give its settings as variables NUMBA_... and remove it, else work in another folder"
     )
 
 # An interrupt reaches the main thread alone; numba that is interrupted while it is imported cannot be imported again.
