@@ -55,10 +55,13 @@ HIDDEN = "***"
 _IN_URL = re.compile(HIDDEN_IN_URLS)
 _SIGNATURE = re.compile(
     r"([?&;](?:sig|signature|pwd|awsaccesskeyid|x-(?:amz|goog)-[a-z-]+|"
-    r"[\w.-]{0,30}(?:passw|token|secret|api[-_]?key|access[-_]?key)[\w.-]{0,30})=)[^&\s'\"]+",
+    r"[\w.-]{0,30}(?:passw|token|secret|(?:api|access|account)[-_]?key)[\w.-]{0,30})=)[^&\s'\"]+",
     re.IGNORECASE,
 )
-_HEADER = re.compile(r"(\bauthorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s'\",;}]+", re.IGNORECASE)
+_HEADER = re.compile(
+    r"(\b(?:authorization|x-amz-security-token)['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s'\",;}]+",
+    re.IGNORECASE,
+)
 """What a request is signed in with, where a server repeats its headers."""
 
 

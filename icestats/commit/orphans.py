@@ -285,10 +285,15 @@ def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
     except (OSError, ValueError) as error:
         raise unreadable(folder, error) from safe_cause(error)
     for info in listed:
+        try:
+            name = info.base_name
+        except UnicodeDecodeError:
+            # No metadata can name it.
+            continue
         # PyIceberg leaves out what follows `?` or `#`, and line ends: it would delete another file.
-        reached = posixpath.basename(io.parse_location(f"{folder}/{info.base_name}", io.properties)[2])
-        if info.type == FileType.File and reached == info.base_name:
-            yield _Candidate(f"{folder}/{info.base_name}", _kind(info.base_name), info.size, info.mtime)
+        reached = posixpath.basename(io.parse_location(f"{folder}/{name}", io.properties)[2])
+        if info.type == FileType.File and reached == name:
+            yield _Candidate(f"{folder}/{name}", _kind(name), info.size, info.mtime)
 
 
 def _has_deletion_vector(files: TableFiles, path: str) -> bool:

@@ -50,7 +50,7 @@ from icestats.commit.table_state import (
 from icestats.errors import CommitError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.confined_io import is_beside
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile, TableMetadata
-from icestats.iceberg.storage import FileReader
+from icestats.iceberg.storage import ENCRYPTED, FileReader
 from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer
 from icestats.read.puffin.statistics_age import THETA
 
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 _MAGICS = {".avro": b"Obj\1", ".orc": b"ORC", ".parquet": b"PAR1"}
 """How files of partition statistics begin."""
-_ENCRYPTED = b"AGS1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +285,7 @@ def _check_kind(data: bytes | FileReader, old: Entry) -> None:
     path = old.statistics_path
     first = data[:4] if isinstance(data, bytes) else data.read(path, 0, 4)
     if isinstance(old, StatisticsFile):
-        if old.key_metadata is None or first != _ENCRYPTED:
+        if old.key_metadata is None or first != ENCRYPTED:
             read_puffin_footer(data, path)
     elif not first.startswith(_MAGICS[_format_suffix(path)]):
         raise MetadataError("not partition statistics", path, 0)

@@ -392,6 +392,11 @@ def _known(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def explain_catalog_error(error: Exception, properties: Mapping[str, Any]) -> tuple[str, Exception]:
     """Return what a catalog failed with, and the cause to raise an error from, both without secrets."""
+    from pydantic import ValidationError as PydanticValidationError
+
+    if isinstance(error, PydanticValidationError):
+        # pydantic shows the answer, which may be a token.
+        error = ValueError(f"it answers otherwise than PyIceberg expects: {explain_invalid(error)}")
     said = hide_secrets(one_line(error, len(str(error))), properties)
     return one_line(said), safe_cause(error, properties)
 

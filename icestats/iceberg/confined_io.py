@@ -17,6 +17,7 @@ from io import BytesIO
 from typing import Any, ClassVar
 from uuid import NAMESPACE_URL, uuid5
 
+import pyiceberg.catalog
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import ValidationError
@@ -172,7 +173,9 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
     Which classes that takes is said by the user's properties and configuration, not by a REST catalog's server.
     """
     check_configuration()
-    known: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, dict(properties))
+    # PyIceberg has read it when it was imported, in a folder that may have been a stranger's.
+    pyiceberg.catalog._ENV_CONFIG = config = Config()
+    known: dict[str, Any] = merge_config(config.get_catalog_config(name) or {}, dict(properties))
     uri = str(known.get("uri", ""))
     kind = str(known.get("type") or ("rest" if uri.startswith("http") else ""))
     if uri and kind.lower() == "rest" and "py-catalog-impl" not in properties:

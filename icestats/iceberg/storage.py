@@ -36,6 +36,8 @@ MAX_RATIO = 256
 """Compressed bytes may expand to this many times their length, ..."""
 FREE_SIZE_BYTES = 64 << 20
 """... or to this many bytes, whichever is more."""
+ENCRYPTED = b"AGS1"
+"""How a file begins that Iceberg has encrypted. Source: Iceberg spec, "AES GCM Stream"."""
 _CUTTING = ("s3", "gs")
 """Storages whose clients end a location at `?` and `#`."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -368,6 +369,14 @@ def test_a_name_that_no_location_can_hold_does_not_stand_for_another_file(table,
     removed = remove_orphans(table, dry_run=False)
     assert (names(removed), removed["removed"].to_pylist()) == (["orphan.stats"], [True])
     assert files(table) == [path for path in before if "orphan" not in path]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone takes such names everywhere")
+def test_a_name_that_is_no_utf_8_is_passed_over(table):
+    """Arrow raises where such a file is asked for its name; no metadata can name it."""
+    put(table, "metadata/1-x.stats")
+    put(table, os.fsdecode(b"metadata/1-\xff.stats"))
+    assert names(find_orphans(table)) == ["1-x.stats"]
 
 
 def test_a_file_that_cannot_be_read_is_kept_and_the_others_go(tmp_path):

@@ -130,6 +130,7 @@ def test_without_libdeflate_no_block_is_inflated(monkeypatch: pytest.MonkeyPatch
     [
         (b"", 0, "not an Avro file"),
         (b"PAR1" + bytes(50), 0, "not an Avro file"),
+        (b"AGS1\0\0\x10\0" + bytes(50), 0, "it is encrypted, and encrypted metadata is not read"),
         (container()[:30], None, "header is cut"),
         (b"Obj\x01" + varint(2**60), None, "header is cut"),
         (b"Obj\x01\x00" + SYNC, 21 - 16, "no avro.schema"),

@@ -174,6 +174,18 @@ def test_where_nothing_can_be_kept_a_process_compiles_for_itself(source: Path, t
         assert run(copy, NUMBA_CACHE_DIR=str(file), XDG_CACHE_HOME=str(file)) == COMPILED
 
 
+def test_a_configuration_of_numba_in_the_current_folder_is_not_followed(package: Path, tmp_path: Path) -> None:
+    """That may be a table's, of a stranger: it would say which folder's compiled code is unpickled, and run."""
+    pytest.importorskip("yaml")
+    (package.parent / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path / 'theirs'}\n")
+    command = [sys.executable, "-c", GATHER]
+    own = {"PYTHONPATH": str(package.parent)}
+    done = subprocess.run(command, env=os.environ | own, cwd=package.parent, capture_output=True, text=True)
+    assert "CallError: " in done.stderr
+    assert "in the current folder: if it is yours, give its settings as variables NUMBA_" in done.stderr
+    assert not (tmp_path / "theirs").exists()
+
+
 def test_executors_are_sent_what_only_the_user_can_have_compiled(package: Path, tmp_path: Path) -> None:
     pack = "import sys, pathlib; from icestats.spark import shipping; shipping.write_package(pathlib.Path(sys.argv[1]))"
     sent = []

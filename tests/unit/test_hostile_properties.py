@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -581,7 +583,9 @@ def test_a_configuration_in_the_current_folder_is_not_followed(
         folder.mkdir()
     if home is not None:
         (folders[0] / ".pyiceberg.yaml").write_text(home)
-    (folders[1] / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": {catalog.name: {"py-io-impl": "os.Evil"}}}))
+    (folders[1] / ".pyiceberg.yaml").write_text(
+        yaml.safe_dump({"catalog": {catalog.name: {"s3.endpoint": "http://evil"}}})
+    )
     monkeypatch.delenv("PYICEBERG_HOME", raising=False)
     monkeypatch.setenv("HOME", str(folders[0]))
     monkeypatch.chdir(folders[1])
@@ -593,6 +597,24 @@ def test_a_configuration_in_the_current_folder_is_not_followed(
     (folders[0] / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": {"other": {"type": "sql"}}}))
     monkeypatch.delenv("PYICEBERG_HOME")
     assert icestats.load("db.t", catalog=catalog_properties | {"name": catalog.name}).name == "db.t"
+
+
+def test_a_configuration_of_a_folder_that_was_the_current_one_is_forgotten(read_table: Any, tmp_path: Path) -> None:
+    """PyIceberg reads it when it is imported, as the first table does that is opened by its location."""
+    (tmp_path / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": {"catalog": {"s3.endpoint": "http://evil"}}}))
+    code = (
+        "import json, os, sys, icestats\n"
+        "icestats.load(sys.argv[1]).plan('price < 3')\n"
+        "os.chdir('/')\n"
+        "print(icestats.load('db.small', catalog=json.loads(sys.argv[2]))._source.storage.properties)"
+    )
+    given = [read_table.metadata_location, json.dumps(read_table.catalog.properties)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYICEBERG_HOME"}
+    command = [sys.executable, "-c", code, *given]
+    environment |= {"HOME": "/", "PYTHONPATH": str(Path(icestats.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "warehouse" in done.stdout, done.stderr
+    assert "evil" not in done.stdout
 
 
 @pytest.mark.parametrize("name", ["t.metadata.json", "{table}", "db.t"])

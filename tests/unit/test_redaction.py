@@ -91,6 +91,8 @@ def test_names_that_say_where_a_catalog_is_are_shown(name):
         ("postgresql+psycopg2://h/db?user=me&password=ab&x=1", "postgresql+psycopg2://h/db?user=me&password=***&x=1"),
         ("GET https://h/?api_key=ab%2B&pwd=c", "GET https://h/?api_key=***&pwd=***"),
         ("authorization: abc", "authorization: ***"),
+        ("{'X-Amz-Security-Token': 'a/b'}", "{'X-Amz-Security-Token': '***'}"),
+        ("AccountName=a;AccountKey=ab/c==", "AccountName=a;AccountKey=***"),
         ("Authorization failed", "Authorization failed"),
     ],
 )
@@ -171,6 +173,36 @@ def test_what_a_server_repeats_is_not_told(given):
             pytest.raises(icestats.CatalogError, match=r"cannot be opened: .*(401|OAuth)") as caught,
         ):
             icestats.load("db.small", catalog={"type": "rest", "uri": uri, **given})
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+class _Answer(BaseHTTPRequestHandler):
+    """A server whose answers lack a part, or are of another kind."""
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = json.dumps({"access_token": "hidden"} if "oauth" in self.path else {"overrides": ["hidden"]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer  # noqa: N815 - the base class's names
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.mark.parametrize("given", [{}, {"credential": "me:pass"}], ids=["configuration", "token"])
+def test_what_a_server_answers_is_not_told(given):
+    """pydantic shows what it was given where a part of it is missing: of an answer to a sign-in, the token."""
+    with HTTPServer(("127.0.0.1", 0), _Answer) as server:
+        uri = f"http://127.0.0.1:{server.server_port}"
+        expected = "it answers otherwise than PyIceberg expects: "
+        with answering(server), pytest.raises(icestats.CatalogError, match=expected) as caught:
+            icestats.load(
+                "db.small", catalog={"type": "rest", "uri": uri, "oauth2-server-uri": f"{uri}/oauth", **given}
+            )
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from icestats.errors import MetadataError
 from icestats.iceberg.avro_codecs import Inflate, find_codec, read_varint
-from icestats.iceberg.storage import expanded_limit
+from icestats.iceberg.storage import ENCRYPTED, expanded_limit
 from icestats.read.avro.block_inflater import Block, BlockInflater, Bytes, Words
 
 MAGIC = b"Obj\x01"
@@ -73,6 +73,10 @@ def read_header(data: bytes, path: str) -> AvroHeader:
     MetadataError
         This is not an Avro file, or its header is cut or damaged.
     """
+    if data.startswith(ENCRYPTED):
+        raise MetadataError(
+            "it is encrypted, and encrypted metadata is not read: ask an engine that has the keys", path, 0
+        )
     if data[:4] != MAGIC:
         raise MetadataError(f"not an Avro file: its {len(data):,} bytes do not begin with {MAGIC!r}", path, 0)
     metadata: dict[str, bytes] = {}

@@ -8,11 +8,24 @@ from __future__ import annotations
 
 import importlib
 import os
+from pathlib import Path
 from threading import Thread
+
+from icestats.errors import CallError
+
+_CONFIGURATION = Path(".numba_config.yaml")
 
 # numba that compiles with colorama there exchanges sys.stdout and ends what is printed with an escape sequence
 # (numba/numba#3027).
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+
+if _CONFIGURATION.is_file():
+    # numba takes its settings from there, among them the folder whose compiled code it unpickles, and nothing forbids
+    # it.
+    raise CallError(
+        f"{_CONFIGURATION.absolute()} would say which compiled code numba runs, as it lies in the current folder: if "
+        "it is yours, give its settings as variables NUMBA_... and remove it, else work in another folder"
+    )
 
 # An interrupt reaches the main thread alone; numba that is interrupted while it is imported cannot be imported again.
 _importing = Thread(target=importlib.import_module, args=("numba",), daemon=True)

@@ -113,7 +113,8 @@ def find_footer_size(tail: bytes, file_size: int) -> int:
         The file does not end as a Parquet file does, or the footer is longer than the file or `MAX_FOOTER_SIZE_BYTES`.
     """
     if len(tail) < TRAILER_SIZE_BYTES or tail[-4:] != MAGIC:
-        raise ValueError(f"it does not end with {MAGIC.decode()}")
+        said = "its footer is encrypted" if tail[-4:] == b"PARE" else f"it does not end with {MAGIC.decode()}"
+        raise ValueError(said)
     length = int.from_bytes(tail[-8:-4], "little")
     limit = min(MAX_FOOTER_SIZE_BYTES, file_size - TRAILER_SIZE_BYTES)
     if length > limit:

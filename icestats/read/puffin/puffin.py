@@ -261,7 +261,7 @@ def _read_range(reader: FileReader, offset: int, length: int, path: str) -> byte
 
 def _expect_magic(found: bytes, path: str, offset: int) -> None:
     if found != MAGIC:
-        raise PuffinFormatError(f"no magic {MAGIC!r} here: not a Puffin file, or cut", path, offset)
+        raise PuffinFormatError(f"no magic {MAGIC!r} here: not a Puffin file, cut, or encrypted", path, offset)
 
 
 def _footer_payload(payload: bytes, flags: bytes, path: str, offset: int) -> bytes:
