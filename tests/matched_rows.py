@@ -88,14 +88,20 @@ def write_literal(value: Any) -> Any:
     return value.isoformat() if isinstance(value, dt.datetime | dt.date | dt.time) else value
 
 
-def draw_filter(chance: random.Random, schema: Schema, pools: Mapping[str, Sequence[Any]], leaves: int = 3) -> Any:
+def draw_filter(
+    chance: random.Random,
+    schema: Schema,
+    pools: Mapping[str, Sequence[Any]],
+    favoured: Sequence[str] = (),
+    leaves: int = 3,
+) -> Any:
     """Draw a filter of columns that have these values, some of them beyond what the column holds."""
     if leaves > 1 and chance.random() < 0.5:
         kind = chance.choice([e.And, e.Or, e.Not])
         split = chance.randint(1, leaves - 1)
-        sides = [draw_filter(chance, schema, pools, part) for part in (split, leaves - split)]
+        sides = [draw_filter(chance, schema, pools, favoured, part) for part in (split, leaves - split)]
         return e.Not(sides[0]) if kind is e.Not else kind(*sides)
-    name = chance.choice(sorted(pools))
+    name = chance.choice(favoured if favoured and chance.random() < 0.4 else sorted(pools))
     kind, fate = schema.find_type(name), chance.random()
     pool = [value for value in pools[name] if not (isinstance(value, float) and math.isnan(value))]
     if type(kind) in _ENDS:

@@ -62,7 +62,7 @@ _TRANSFORMS: dict[str, list[Any]] = {
     "real": [],
     "number": [],
     "amount": [BucketTransform(3), TruncateTransform(50)],
-    "wide": [BucketTransform(3), TruncateTransform(5_000)],
+    "wide": [BucketTransform(3)],
     "day": [BucketTransform(3), *_TIMES],
     "moment": [BucketTransform(3)],
     "at": [BucketTransform(3), *_TIMES, HourTransform()],
@@ -165,7 +165,6 @@ class History:
         before = self.table.refresh().current_snapshot()
         getattr(self, step)()
         after = self.table.refresh().current_snapshot()
-        self.forget()
         if after is None or after == before:
             return
         schema = self.table.schemas()[after.schema_id or 0]
@@ -265,6 +264,7 @@ class History:
         # PyIceberg does not find a file in a partition of infinity or NaN.
         with contextlib.suppress(ValidationException, ValueError):
             replace_files(self.table, files, self.write(rows), changes_rows=changes_rows)
+        self.forget()
 
     def delete_positions(self) -> None:
         files = [file for file in self.choose_files() if file.file_path not in self.with_vector][:2]
