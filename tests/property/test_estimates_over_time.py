@@ -49,7 +49,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlCatalog]:
     made.close()
 
 
-@settings(max_examples=20 * int(os.environ.get("ICESTATS_FUZZ", "1")))
+@settings(max_examples=max(12, 5 * int(os.environ.get("ICESTATS_FUZZ", "1"))))
 @example(["evolve_spec", "append", "sketch", "compact", "compact"], "deduct", True, 0)
 @example(["evolve_spec", "append", "sketch", "delete_by_value", "delete_by_value"], "deduct", True, 2)
 @example(["delete_positions", "delete_by_value", "sketch"], "ignore", True, 0)
