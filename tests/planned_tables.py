@@ -51,6 +51,7 @@ FIELDS = {
     "real": FloatType(),
     "number": DoubleType(),
     "amount": DecimalType(20, 2),
+    "wide": DecimalType(38, 3),
     "day": DateType(),
     "moment": TimeType(),
     "at": TimestampType(),
@@ -63,6 +64,7 @@ FIELDS = {
 EPOCH = dt.datetime(1970, 1, 1)
 # Few values, so that filters hit them; some beyond a string bound's 16 characters.
 WORDS = ("", "a", "ab", "ab\uffff", "abc", "b", "ü", "\U0001f50b full", "abcdefghijklmnopq", "abcdefghijklmnopqr")
+LONG_WORDS = ("l" * 300 + "a", "l" * 300 + "b", "l" * 256, "\U0010ffff" * 70, "\U0010ffff" * 64 + "z")
 VALUES: dict[str, list[Any]] = {
     "flag": [True, False],
     "small": [-5, -1, 0, 1, 7, 100, 2**31 - 1],
@@ -70,13 +72,17 @@ VALUES: dict[str, list[Any]] = {
     "real": [-1.5, -0.0, 0.0, 0.1, 2.5, math.inf, math.nan],
     "number": [-1.5, -0.0, 0.0, 0.1, 2.5, -math.inf, math.nan],
     "amount": [Decimal("-1.25"), Decimal("0.00"), Decimal("0.01"), Decimal("123456789012345678.90")],
-    "day": [dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2026, 9, 1), dt.date(2026, 9, 2)],
+    "wide": [Decimal(f"{sign}{'9' * 35}.{end}") for sign in ("", "-") for end in ("999", "998")] + [Decimal("0.000")],
+    "day": [dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2026, 9, 1), dt.date(2026, 9, 2), dt.date(1901, 2, 3)],
     "moment": [dt.time(0), dt.time(12, 30), dt.time(23, 59, 59, 999_999)],
-    "at": [EPOCH - dt.timedelta(microseconds=1), EPOCH, dt.datetime(2026, 9, 1, 10), dt.datetime(2026, 9, 2)],
+    "at": [
+        *(EPOCH - dt.timedelta(microseconds=1), EPOCH, dt.datetime(2026, 9, 1, 10), dt.datetime(2026, 9, 2)),
+        *(dt.datetime(1968, 12, 31, 23, 59, 59, 999_999), dt.datetime(1901, 1, 1)),
+    ],
     "name": list(WORDS),
     "token": [word.encode() for word in WORDS] + [b"\xff", b"\xff\xff"],
     "code": [b"abcd", b"abce", b"\xff\xff\xff\xff", b"\x00\x00\x00\x00"],
-    "key": [bytes(16), b"\x7f" + bytes(15), b"\x80" + bytes(15), b"\xff" * 16],
+    "key": [bytes(16), b"\x7f" + bytes(15), b"\x80" + bytes(15), b"\xff" * 16, (b"\x80" + bytes(7)) * 2, b"\x7f" * 16],
 }
 VALUES["at_zone"] = [value.replace(tzinfo=dt.UTC) for value in VALUES["at"]]
 PARTITIONS = [

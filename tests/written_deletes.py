@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.conversions import to_bytes
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriterV2
+from pyiceberg.manifest import (
+    AvroOutputFile,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestWriterV2,
+)
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.types import StringType
+from pyroaring import BitMap
 
 PATH_ID, POSITION_ID = 2_147_483_546, 2_147_483_545
 
@@ -30,8 +42,22 @@ class _DeletesWriter(ManifestWriterV2):
     def _meta(self) -> dict[str, str]:
         return {**super()._meta, "content": "deletes"}
 
+    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
+        """Write the fields of format version 3, which a deletion vector needs."""
+        kind = self._with_partition(3)
+        return AvroOutputFile(self._output_file, kind, "manifest_entry", kind, self._meta)
 
-class _AddDeletes(_FastAppendFiles):
+
+class _OfAnySpec:
+    """PyIceberg takes the partitions of all files for those of the table's present spec and schema, for the summary."""
+
+    def _summary(self, snapshot_properties: Any = EMPTY_DICT) -> Summary:
+        with patch.object(SnapshotSummaryCollector, "update_partition_metrics"):
+            summary: Summary = super()._summary(snapshot_properties)  # type: ignore[misc]
+        return summary
+
+
+class _AddDeletes(_OfAnySpec, _FastAppendFiles):
     """Appends delete files."""
 
     def new_manifest_writer(self, spec: Any) -> _DeletesWriter:
@@ -40,7 +66,11 @@ class _AddDeletes(_FastAppendFiles):
         return _DeletesWriter(spec, metadata.schema(), self.new_manifest_output(), self._snapshot_id, self._compression)
 
 
-class _ReplaceFiles(_OverwriteFiles):
+class _ChangeFiles(_OfAnySpec, _OverwriteFiles):
+    """Overwrites files."""
+
+
+class _ReplaceFiles(_ChangeFiles):
     """Overwrites files, and says that no row has changed."""
 
     def _summary(self, snapshot_properties: Any = EMPTY_DICT) -> Summary:
@@ -63,6 +93,23 @@ def delete_positions(table: Table, positions: Sequence[tuple[DataFile, int]]) ->
     ends = (to_bytes(StringType(), paths[place][0]) for place in (0, -1))
     bounds = {f"{side}_bounds": {PATH_ID: end} for side, end in zip(("lower", "upper"), ends, strict=True)}
     _commit(table, rows, positions[0][0], content=DataFileContent.POSITION_DELETES, **bounds)
+
+
+def delete_by_vector(table: Table, file: DataFile, positions: Iterable[int]) -> None:
+    """Commit a deletion vector of a data file."""
+    bitmap = BitMap(positions)
+    body = bytes.fromhex("d1d33964") + (1).to_bytes(8, "little") + bytes(4) + bitmap.serialize()
+    stored = len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+    blob = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1, "offset": 4}
+    about = {"referenced-data-file": file.file_path, "cardinality": str(len(bitmap))}
+    footer = json.dumps({"blobs": [blob | {"length": len(stored), "properties": about}]}).encode()
+    data = b"PFA1" + stored + b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"
+    path = f"{table.location()}/data/deletes-{uuid.uuid4()}.puffin"
+    with table.io.new_output(path).create() as output:
+        output.write(data)
+    members = {"referenced_data_file": file.file_path, "content_offset": 4, "content_size_in_bytes": len(stored)}
+    content = DataFileContent.POSITION_DELETES
+    _add(table, path, file, len(bitmap), file_format=FileFormat.PUFFIN, content=content, **members)
 
 
 def delete_equal(table: Table, rows: pa.Table, file: DataFile) -> None:
@@ -124,20 +171,31 @@ def _commit(table: Table, rows: pa.Table, of: DataFile, **members: Any) -> None:
     path = f"{table.location()}/data/deletes-{uuid.uuid4()}.parquet"
     with table.io.new_output(path).create() as file:
         pq.write_table(rows, file)
-    size = len(table.io.new_input(path))
-    file_ = DataFile.from_args(
-        file_path=path, file_format=FileFormat.PARQUET, partition=of.partition, record_count=len(rows),
-        file_size_in_bytes=size, **members,
+    _add(table, path, of, len(rows), file_format=FileFormat.PARQUET, **members)
+
+
+def _add(table: Table, path: str, of: DataFile, record_count: int, **members: Any) -> None:
+    file = DataFile.from_args(
+        3, file_path=path, partition=of.partition, record_count=record_count,
+        file_size_in_bytes=len(table.io.new_input(path)), **members,
     )  # fmt: skip
-    file_.spec_id = of.spec_id
+    file.spec_id = of.spec_id
     with table.transaction() as transaction, _AddDeletes(Operation.OVERWRITE, transaction, table.io) as append:
-        append.append_data_file(file_)
+        append.append_data_file(file)
 
 
 def compact(table: Table, files: Sequence[DataFile], rows: pa.Table) -> None:
     """Replace data files by the rows that are live in them."""
-    with table.transaction() as transaction, _ReplaceFiles(Operation.OVERWRITE, transaction, table.io) as rewrite:
+    replace_files(table, files, _dataframe_to_data_files(table_metadata=table.metadata, df=rows, io=table.io))
+
+
+def replace_files(
+    table: Table, files: Iterable[DataFile], added: Iterable[DataFile], *, changes_rows: bool = False
+) -> None:
+    """Replace data files by others, by default with the same rows."""
+    kind = _ChangeFiles if changes_rows else _ReplaceFiles
+    with table.transaction() as transaction, kind(Operation.OVERWRITE, transaction, table.io) as change:
         for file in files:
-            rewrite.delete_data_file(file)
-        for file in _dataframe_to_data_files(table_metadata=table.metadata, df=rows, io=table.io):
-            rewrite.append_data_file(file)
+            change.delete_data_file(file)
+        for file in added:
+            change.append_data_file(file)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
-import operator
 import uuid
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyiceberg import expressions as e
-from pyiceberg.expressions.visitors import rewrite_not
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.schema import Schema
 from pyiceberg.table import ManifestGroupPlanner
 
 from icestats.iceberg import value_order
+from tests.matched_rows import build_matcher, write_literal
 from tests.planned_tables import FIELDS, VALUES, WORDS, build_table
 
 TABLES = 6
@@ -41,7 +39,7 @@ def _comparison(request, monkeypatch):
 def predicates(draw: st.DrawFn) -> e.BooleanExpression:
     name = draw(st.sampled_from([*FIELDS, "place.floor"]))
     pool = [v for v in VALUES.get(name, [1, 5, 9, 20]) if not (isinstance(v, float) and math.isnan(v))]
-    literal = st.sampled_from(pool).map(_literal)
+    literal = st.sampled_from(pool).map(write_literal)
     kind = draw(st.sampled_from(["compare", "set", "null", "nan" if name in ("real", "number") else "null", "starts"]))
     if kind == "null":
         return draw(st.sampled_from([e.IsNull, e.NotNull]))(name)
@@ -55,12 +53,6 @@ def predicates(draw: st.DrawFn) -> e.BooleanExpression:
     if name != "flag":
         classes += [e.LessThan, e.LessThanOrEqual, e.GreaterThan, e.GreaterThanOrEqual]
     return draw(st.sampled_from(classes))(name, draw(literal))
-
-
-def _literal(value: Any) -> Any:
-    if isinstance(value, dt.datetime | dt.date | dt.time):
-        return value.isoformat()
-    return value
 
 
 FILTERS = st.recursive(
@@ -85,61 +77,20 @@ def _fit(expression: Any, schema: Schema) -> Any:
 
 def _count_matching(table: Any, expression: Any) -> dict[str, int]:
     """How many matching rows each file holds: it is read whole, deletes applied, and looked at row by row."""
-    # As Iceberg reads it: `not x < 1` is `x >= 1`, which NaN does not meet.
-    expression, found = rewrite_not(expression), {}
+    matches, found = build_matcher(expression, table.schema()), {}
     for task in table.scan().plan_files():
         rows = ArrowScan(table.metadata, table.io, table.schema(), e.AlwaysTrue()).to_table([task]).to_pylist()
-        count = sum(bool(_holds(expression, row)) for row in rows)
+        count = sum(matches(partial(_read, row)) for row in rows)
         if count:
             found[task.file.file_path] = count
     return found
 
 
-def _holds(expression: Any, row: dict[str, Any]) -> bool | None:
-    """SQL's three-valued logic; NaN compares with nothing, and differs from everything."""
-    if isinstance(expression, e.And | e.Or):
-        sides = [_holds(side, row) for side in (expression.left, expression.right)]
-        decides = isinstance(expression, e.Or)
-        if decides in sides:
-            return decides
-        return None if None in sides else not decides
+def _read(row: dict[str, Any], name: str) -> Any:
     value: Any = row
-    for name in expression.term.name.split("."):
-        value = None if value is None else value[name]
-    return _compare(expression, value.bytes if isinstance(value, uuid.UUID) else value)
-
-
-def _compare(expression: Any, value: Any) -> bool | None:
-    if isinstance(expression, e.IsNull | e.NotNull):
-        return (value is None) == isinstance(expression, e.IsNull)
-    if value is None:
-        return None
-    if isinstance(expression, e.IsNaN | e.NotNaN):
-        return math.isnan(value) == isinstance(expression, e.IsNaN)
-    name = expression.term.name
-    if isinstance(expression, e.In | e.NotIn):
-        return (value in [_read(name, one.value) for one in expression.literals]) == isinstance(expression, e.In)
-    literal = _read(name, expression.literal.value)
-    if isinstance(expression, e.StartsWith | e.NotStartsWith):
-        return value.startswith(literal) == isinstance(expression, e.StartsWith)
-    return bool(_OPERATORS[type(expression)](value, literal))
-
-
-_OPERATORS = {
-    e.EqualTo: operator.eq,
-    e.NotEqualTo: operator.ne,
-    e.LessThan: operator.lt,
-    e.LessThanOrEqual: operator.le,
-    e.GreaterThan: operator.gt,
-    e.GreaterThanOrEqual: operator.ge,
-}
-
-
-def _read(name: str, literal: Any) -> Any:
-    kind = type(VALUES.get("name" if name == "title" else name, [1])[0])
-    if kind in (dt.date, dt.time, dt.datetime) and isinstance(literal, str):
-        return kind.fromisoformat(literal)
-    return float(np.float32(literal)) if name == "real" else literal
+    for part in name.split("."):
+        value = None if value is None else value[part]
+    return value.bytes if isinstance(value, uuid.UUID) else value
 
 
 @pytest.mark.usefixtures("_comparison")
