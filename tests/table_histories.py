@@ -343,6 +343,9 @@ class History:
             for column in self.table.schema().fields
             if column.field_id not in taken and column.field_type == FIELDS.get(column.name)
         ]
+        # Most transforms are of times.
+        times = [column for column in usable if column.name in ("day", "at", "at_zone")]
+        usable = times if times and chance.random() < 0.4 else usable
         with self.table.update_spec() as update:
             for one in spec.fields:
                 if one not in kept:
