@@ -14,6 +14,7 @@ from icestats.errors import (
     CallError,
     IcestatsError,
     StatisticsMissingError,
+    check_choice,
     check_flags,
     check_names,
     check_whole,
@@ -97,7 +98,7 @@ class StatisticsFiles(Contents):
         from icestats.table.frequent_values import build_frequent_values
 
         chosen = None if where is None else self.bind(where)
-        _check_partial(partial)
+        check_choice("partial", partial, ("refuse", "include"))
         return build_frequent_values(self._reader, self.schema.find(column), chosen, partial)
 
     def columns_together(self) -> pa.Table:
@@ -225,7 +226,7 @@ class StatisticsFiles(Contents):
         field = self.schema.find(column)
         bins = check_whole("bins", bins, 1)
         chosen = None if where is None else self.bind(where)
-        _check_partial(partial)
+        check_choice("partial", partial, ("refuse", "include"))
         return self._reader.read_histogram(
             field, bins=bins, kind=kind, where=chosen, partial=partial, lower=lower, upper=upper
         )
@@ -270,7 +271,7 @@ class StatisticsFiles(Contents):
         """
         from icestats.stats.column_accumulator import can_sketch
 
-        _check_partial(partial)
+        check_choice("partial", partial, ("refuse", "include"))
         field = self.schema.find(column)
         if reason := can_sketch(field):
             raise CallError(f"column {field.name!r}: {reason}")
@@ -377,6 +378,8 @@ class StatisticsFiles(Contents):
             max_size_bytes = check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
+        if together is not None and not isinstance(together, str | Sequence):
+            raise CallError(f"together is {together!r:.80}: expected pairs of columns in a list, or 'auto'")
         of_scan = by is not None or bool(together)
         if table is False and of_scan:
             raise CallError("by and together are of a scan of the table: leave out table=False")
@@ -646,8 +649,9 @@ class StatisticsFiles(Contents):
         >>> print(icestats.load("demo.flights").export("impala").splitlines()[-1])
         SHOW COLUMN STATS `demo`.`flights`;
         """
-        from icestats.table.export import export_table, export_to_metastore
+        from icestats.table.export import ENGINES, export_table, export_to_metastore
 
+        check_choice("engine", engine, ENGINES)
         check_flags(bit_vectors=bit_vectors, dry_run=dry_run)
         if metastore is None:
             if bit_vectors or dry_run:
@@ -734,8 +738,3 @@ class StatisticsFiles(Contents):
             allow_recent=allow_recent,
             allow_referred=allow_referred,
         )
-
-
-def _check_partial(partial: object) -> None:
-    if partial not in ("refuse", "include"):
-        raise CallError(f"partial is {partial!r}, expected 'refuse' or 'include'")

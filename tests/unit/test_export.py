@@ -238,7 +238,7 @@ def test_a_table_that_has_no_name_there_needs_one(small_table, load):
 
 def test_wrong_calls_are_one_line(small_table, load):
     table = load()
-    with pytest.raises(icestats.CallError, match="no export for 'presto': expected hive, impala, spark, trino"):
+    with pytest.raises(icestats.CallError, match="engine is 'presto': expected one of hive, impala, spark, trino"):
         table.export("presto")
     with pytest.raises(icestats.CallError, match="a metastore takes the statistics of hive: 'impala' was given"):
         table.export("impala", metastore="thrift://localhost:1")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -84,10 +85,25 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
                 lambda table, odd=odd: table.compute(partitions=True, with_column_stats=odd),
                 lambda table, odd=odd: table.plan("id = 1", rows=odd),
                 lambda table, odd=odd: table.plan("id = 1", row_groups=odd),
+                lambda table, odd=odd: table.plan("id = 1", manifest_statistics=odd),
+                lambda table, odd=odd: table.estimate_workload(["id = 1"], double_filtering=odd),
                 lambda table, odd=odd: table.estimate("id = 1", actual=odd),
                 lambda table, odd=odd: table.estimate("id = 1", double_filtering=odd),
                 lambda table, odd=odd: table.estimate_join(table, "id", actual=odd),
                 lambda table, odd=odd: table.estimate_groups(["id"], actual=odd),
+            )
+        ),
+        *(
+            (ask, expected)
+            for odd in (np.array(["id", "name"]), np.array([]), pd.Series(["id", "name"]), pd.NA)
+            for ask, expected in (
+                (lambda table, odd=odd: table.compute(together=odd), "together is .*: expected pairs of columns"),
+                (lambda table, odd=odd: table.export(odd), "engine is .*: expected one of hive, impala, spark, trino"),
+                (lambda table, odd=odd: table.export(odd, metastore="thrift://a:1"), "engine is .*: expected one of"),
+                (lambda table, odd=odd: table.frequent_values("id", partial=odd), "partial is .*: expected one of"),
+                (lambda table, odd=odd: table.histogram("id", partial=odd), "partial is .*: expected one of refuse"),
+                (lambda table, odd=odd: compute_here(table).histogram("id", kind=odd), "kind is .*: expected one of"),
+                (lambda table, odd=odd: table.rewrite_manifests(sort_by=odd), "no partition field .*: the table has"),
             )
         ),
         *(
