@@ -300,7 +300,7 @@ def test_a_part_gives_its_data_and_the_line_that_makes_it(explorer: Explorer, ev
     lines: dict[str, Any] = {}
     exec(explorer.code().replace("compute = ", "# compute = "), lines)
     assert lines["columns"].equals(events.columns())
-    explorer.state.kind = "equi-height"
+    explorer.state.column, explorer.state.kind = "device_id", "equi-height"
     assert explorer.wait()
     part = explorer.parts["histogram"]
     assert part.to_arrow().equals(eval(part.code(), {"table": events}).to_arrow())
