@@ -99,7 +99,9 @@ class StatisticsFiles(Contents):
 
         chosen = None if where is None else self.bind(where)
         check_choice("partial", partial, ("refuse", "include"))
-        return build_frequent_values(self._reader, self.schema.find(column), chosen, partial)
+        field = self.schema.find(column)
+        self._require_rows(of_partitions=chosen is not None)
+        return build_frequent_values(self._reader, field, chosen, partial)
 
     def columns_together(self) -> pa.Table:
         """Return the pairs of columns that have statistics together, which `compute(together=...)` makes.
@@ -227,6 +229,7 @@ class StatisticsFiles(Contents):
         bins = check_whole("bins", bins, 1)
         chosen = None if where is None else self.bind(where)
         check_choice("partial", partial, ("refuse", "include"))
+        self._require_rows(of_partitions=chosen is not None)
         return self._reader.read_histogram(
             field, bins=bins, kind=kind, where=chosen, partial=partial, lower=lower, upper=upper
         )
@@ -275,7 +278,9 @@ class StatisticsFiles(Contents):
         field = self.schema.find(column)
         if reason := can_sketch(field):
             raise CallError(f"column {field.name!r}: {reason}")
-        return self._reader.read_partition_sketches(field, self.bind(where), partial=partial)
+        chosen = self.bind(where)
+        self._require_rows(of_partitions=True)
+        return self._reader.read_partition_sketches(field, chosen, partial=partial)
 
     def compute(
         self,
@@ -421,8 +426,14 @@ class StatisticsFiles(Contents):
 
     def _require_snapshot(self) -> Snapshot:
         if self.snapshot is None:
-            raise StatisticsMissingError(f"{self.name} has no snapshot yet: write to it before computing statistics")
+            raise StatisticsMissingError(f"{self.name} has no snapshot yet: write to it, and compute statistics then")
         return self.snapshot
+
+    def _require_rows(self, *, of_partitions: bool) -> None:
+        """Refuse to look for sketches that nobody can have computed: of no snapshot, or of partitions of none."""
+        self._require_snapshot()
+        if of_partitions and not any(spec.fields for spec in self.metadata.specs.values()):
+            raise StatisticsMissingError(f"{self.name} is not partitioned, so it has no sketches by partition")
 
     def partition_statistics(self) -> pa.Table:
         """Return the rows of the partition statistics file of this snapshot, or of the nearest ancestor that has one.
@@ -444,6 +455,7 @@ class StatisticsFiles(Contents):
         """
         from icestats.table.metadata_statistics import read_registered_partitions
 
+        self._require_snapshot()
         return read_registered_partitions(self._reader)
 
     def refresh_statistics(
@@ -513,7 +525,7 @@ class StatisticsFiles(Contents):
         if not asked:
             raise StatisticsMissingError(
                 f"{self.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
-                "run table.compute().commit(), or `icestats compute --commit`, once"
+                "run table.compute().commit(), or `icestats compute SOURCE --commit`, once"
             )
         refresh = Refresh(spark, self._source, snapshot, self.schema, progress, self._reader.find_refuted)
         found = fit_partitions(refresh.run(blobs, asked), max_size_bytes, self._find_size_bytes)

@@ -223,7 +223,7 @@ def test_spark_and_trino_get_settings_traps_and_a_statement(typed):
 
 def test_an_export_without_statistics_says_what_to_run(small_table, load):
     assert "It finds no NDV now for exactly this snapshot" in load().export("spark")
-    assert "run icestats compute --commit" in load().export("trino")
+    assert "run icestats compute SOURCE --commit" in load().export("trino")
 
 
 def test_a_table_that_has_no_name_there_needs_one(small_table, load):

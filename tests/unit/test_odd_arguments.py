@@ -345,3 +345,28 @@ def test_what_deletes_or_commits_takes_true_and_false_alone(
     arguments = ["hive"] if method == "export" else []
     with pytest.raises(icestats.CallError, match=f"^{flag} is .*: expected True or False$"):
         getattr(load(), method)(*arguments, **{flag: value})
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda table: table.histogram("id", where="id = 1"),
+        lambda table: table.frequent_values("id", where="id = 1"),
+        lambda table: table.merge_partition_sketches("id", "id = 1"),
+    ],
+)
+def test_nothing_is_advised_that_a_table_without_partitions_or_rows_cannot_do(
+    load: Callable[..., icestats.Table],
+    catalog: SqlCatalog,
+    catalog_properties: dict[str, str],
+    ask: Callable[[icestats.Table], object],
+) -> None:
+    with pytest.raises(icestats.StatisticsMissingError, match="is not partitioned, so it has no sketches by partition$"):
+        ask(load())
+    with pytest.raises(icestats.StatisticsMissingError, match="is not partitioned, so it has no partition statistics"):
+        load().partition_statistics()
+    catalog.create_table("db.empty", pa.schema([("id", pa.int64())]))
+    empty = icestats.load("db.empty", catalog=catalog_properties)
+    for one in (ask, lambda table: table.histogram("id"), lambda table: table.partition_statistics()):
+        with pytest.raises(icestats.StatisticsMissingError, match="has no snapshot yet: write to it"):
+            one(empty)
