@@ -23,7 +23,11 @@ def write_spark_settings(table: ExportedTable, schema: Schema, blobs: Sequence[C
     numeric = [name for name in used if types.get(name, "").startswith(_NUMBERS)]
     said = [
         f"{table.describe()}: Spark reads Iceberg's statistics itself, so nothing is exported.",
-        *_found(used, "for exactly this snapshot, the only one whose statistics it reads", "icestats compute SOURCE --commit"),
+        *_found(
+            used,
+            "for exactly this snapshot, the only one whose statistics it reads",
+            "icestats compute SOURCE --commit",
+        ),
     ]
     traps = [
         "TRAP: Spark before 4.2 estimates 0 rows for an equality on a numeric column that has an NDV (SPARK-52868)"
