@@ -336,7 +336,7 @@ def test_a_table_without_snapshots_shows_zeros_and_empties(empty_table: icestats
     for name in ("manifests", "partitions"):
         document = explorer.parts[name].document()
         assert (document["blocks"], "nothing has been written" in document["caption"]) == ([], True)
-    assert "no KLL sketch" in find_texts(explorer.parts["histogram"])
+    assert "has no snapshot yet" in find_texts(explorer.parts["histogram"])
     assert [row["nulls"]["t"] for row in columns_of(explorer).values()] == ["–"] * 4
     explorer.parts["outline"].document()
     assert "Nothing has been written" in explorer.parts["outline"].grids["tree"].note
