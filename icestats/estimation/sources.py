@@ -9,7 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from icestats.errors import CallError, MetadataError, check_names
+from icestats.errors import CallError, MetadataError, check_flags, check_names
 from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.combined import TableSketches, estimate_combined
 from icestats.estimation.formulas.frequent_sources import FrequentColumn, estimate_common
@@ -88,6 +88,7 @@ def ask_sources(
         There is no such source.
     """
     check_names("sources", sources, or_none=True)
+    check_flags(double_filtering=double_filtering)
     names = list(SOURCES if sources is None else sources)
     if unknown := [name for name in names if name not in SOURCES]:
         raise CallError(f"no source {unknown[0]!r}: expected some of {', '.join(SOURCES)}")

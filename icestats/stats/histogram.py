@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from icestats.errors import CallError, check_whole
+from icestats.errors import CallError, check_choice, check_whole
 from icestats.iceberg.types import PrimitiveType, json_value, parse_type, to_arrow_type, to_integer
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
 from icestats.stats.kll_items import item_value, to_item
@@ -172,8 +172,7 @@ def build_histogram(
     ((0, 49, 99), (49.0, 51.0))
     """
     bins = check_whole("bins", bins, 1, 100_000)
-    if kind not in ("equi-width", "equi-height"):
-        raise CallError(f"histogram kind {kind!r}, expected 'equi-width' or 'equi-height'")
+    check_choice("kind", kind, ("equi-width", "equi-height"))
     kind = "equi-height" if sketch.item_type == "string" else kind
     primitive = parse_type(type_text)
     limits: tuple[Any, ...] = tuple(None if limit is None else to_item(type_text, limit) for limit in (lower, upper))

@@ -360,7 +360,11 @@ class Contents:
         from icestats.snapshot.pruning.plan_reader import read_plan
 
         bound = self.bind(row_filter)
-        check_flags(row_groups=row_groups, rows=rows)
+        check_flags(
+            row_groups=row_groups,
+            rows=rows,
+            manifest_statistics=False if manifest_statistics is None else manifest_statistics,
+        )
         check_names("manifest_paths", manifest_paths, or_none=True)
         if rows and manifest_paths is not None:
             raise CallError("rows can be counted of the whole table only: leave out rows or manifest_paths")

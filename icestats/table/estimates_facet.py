@@ -93,7 +93,7 @@ class Estimating(Contents):
         from icestats.estimation.formulas.source_estimates import build_counted
         from icestats.snapshot.pruning.counted_rows import count_matching
 
-        check_flags(actual=actual, double_filtering=double_filtering)
+        check_flags(actual=actual)
         question = self._ask(row_filter, columns, deletes)
         found = self._estimate(question, sources, double_filtering, engines, spark)
         if columns is not None:

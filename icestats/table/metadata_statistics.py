@@ -114,10 +114,12 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
     files = metadata.first_partition_statistics()
     ages = count_ages(metadata, reader.snapshot)
     snapshot_id = next((ancestor for ancestor in ages if ancestor in files), None)
+    if snapshot_id is None and not any(spec.fields for spec in metadata.specs.values()):
+        raise StatisticsMissingError(f"{reader.source.name} is not partitioned, so it has no partition statistics file")
     if snapshot_id is None:
         raise StatisticsMissingError(
             f"no partition statistics file is registered for a snapshot of {reader.source.name} up to this one: run "
-            "table.compute(partitions=True).commit(), or `icestats compute --partitions --commit`"
+            "table.compute(partitions=True).commit(), or `icestats compute SOURCE --partitions --commit`"
         )
     path = files[snapshot_id].statistics_path
     partition = find_partition_types(manifests_to_read(reader.manifest_files), metadata, storage)

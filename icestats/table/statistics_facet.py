@@ -14,6 +14,7 @@ from icestats.errors import (
     CallError,
     IcestatsError,
     StatisticsMissingError,
+    check_choice,
     check_flags,
     check_names,
     check_whole,
@@ -97,8 +98,10 @@ class StatisticsFiles(Contents):
         from icestats.table.frequent_values import build_frequent_values
 
         chosen = None if where is None else self.bind(where)
-        _check_partial(partial)
-        return build_frequent_values(self._reader, self.schema.find(column), chosen, partial)
+        check_choice("partial", partial, ("refuse", "include"))
+        field = self.schema.find(column)
+        self._require_rows(of_partitions=chosen is not None)
+        return build_frequent_values(self._reader, field, chosen, partial)
 
     def columns_together(self) -> pa.Table:
         """Return the pairs of columns that have statistics together, which `compute(together=...)` makes.
@@ -225,7 +228,8 @@ class StatisticsFiles(Contents):
         field = self.schema.find(column)
         bins = check_whole("bins", bins, 1)
         chosen = None if where is None else self.bind(where)
-        _check_partial(partial)
+        check_choice("partial", partial, ("refuse", "include"))
+        self._require_rows(of_partitions=chosen is not None)
         return self._reader.read_histogram(
             field, bins=bins, kind=kind, where=chosen, partial=partial, lower=lower, upper=upper
         )
@@ -270,11 +274,13 @@ class StatisticsFiles(Contents):
         """
         from icestats.stats.column_accumulator import can_sketch
 
-        _check_partial(partial)
+        check_choice("partial", partial, ("refuse", "include"))
         field = self.schema.find(column)
         if reason := can_sketch(field):
             raise CallError(f"column {field.name!r}: {reason}")
-        return self._reader.read_partition_sketches(field, self.bind(where), partial=partial)
+        chosen = self.bind(where)
+        self._require_rows(of_partitions=True)
+        return self._reader.read_partition_sketches(field, chosen, partial=partial)
 
     def compute(
         self,
@@ -377,6 +383,8 @@ class StatisticsFiles(Contents):
             max_size_bytes = check_whole("max_size_bytes", max_size_bytes, 0)
         snapshot = self._require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
+        if together is not None and not isinstance(together, str | Sequence):
+            raise CallError(f"together is {together!r:.80}: expected pairs of columns in a list, or 'auto'")
         of_scan = by is not None or bool(together)
         if table is False and of_scan:
             raise CallError("by and together are of a scan of the table: leave out table=False")
@@ -418,8 +426,14 @@ class StatisticsFiles(Contents):
 
     def _require_snapshot(self) -> Snapshot:
         if self.snapshot is None:
-            raise StatisticsMissingError(f"{self.name} has no snapshot yet: write to it before computing statistics")
+            raise StatisticsMissingError(f"{self.name} has no snapshot yet: write to it, and compute statistics then")
         return self.snapshot
+
+    def _require_rows(self, *, of_partitions: bool) -> None:
+        """Refuse to look for sketches that nobody can have computed: of no snapshot, or of partitions of none."""
+        self._require_snapshot()
+        if of_partitions and not any(spec.fields for spec in self.metadata.specs.values()):
+            raise StatisticsMissingError(f"{self.name} is not partitioned, so it has no sketches by partition")
 
     def partition_statistics(self) -> pa.Table:
         """Return the rows of the partition statistics file of this snapshot, or of the nearest ancestor that has one.
@@ -441,6 +455,7 @@ class StatisticsFiles(Contents):
         """
         from icestats.table.metadata_statistics import read_registered_partitions
 
+        self._require_snapshot()
         return read_registered_partitions(self._reader)
 
     def refresh_statistics(
@@ -510,7 +525,7 @@ class StatisticsFiles(Contents):
         if not asked:
             raise StatisticsMissingError(
                 f"{self.name} has no committed statistics for snapshot {snapshot.snapshot_id} or an ancestor of it: "
-                "run table.compute().commit(), or `icestats compute --commit`, once"
+                "run table.compute().commit(), or `icestats compute SOURCE --commit`, once"
             )
         refresh = Refresh(spark, self._source, snapshot, self.schema, progress, self._reader.find_refuted)
         found = fit_partitions(refresh.run(blobs, asked), max_size_bytes, self._find_size_bytes)
@@ -646,8 +661,9 @@ class StatisticsFiles(Contents):
         >>> print(icestats.load("demo.flights").export("impala").splitlines()[-1])
         SHOW COLUMN STATS `demo`.`flights`;
         """
-        from icestats.table.export import export_table, export_to_metastore
+        from icestats.table.export import ENGINES, export_table, export_to_metastore
 
+        check_choice("engine", engine, ENGINES)
         check_flags(bit_vectors=bit_vectors, dry_run=dry_run)
         if metastore is None:
             if bit_vectors or dry_run:
@@ -734,8 +750,3 @@ class StatisticsFiles(Contents):
             allow_recent=allow_recent,
             allow_referred=allow_referred,
         )
-
-
-def _check_partial(partial: object) -> None:
-    if partial not in ("refuse", "include"):
-        raise CallError(f"partial is {partial!r}, expected 'refuse' or 'include'")

@@ -203,9 +203,7 @@ def _register(table: Table, before: int | None, snapshot_id: int | None) -> Writ
     except IcestatsError as error:
         message = f"the rows are in snapshot {snapshot_id} of {table.name}, {lacks}: {error}"
         if report is None:
-            message += (
-                "; catch up by table.compute(manifests=True).commit(), or `icestats compute --manifests --commit`"
-            )
+            message += "; catch up by table.compute(manifests=True).commit()"
         _LOG.warning(printable(message))
         return Written(table, snapshot_id, report, message)
     return Written(table, snapshot_id, report, "")

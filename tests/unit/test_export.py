@@ -223,7 +223,7 @@ def test_spark_and_trino_get_settings_traps_and_a_statement(typed):
 
 def test_an_export_without_statistics_says_what_to_run(small_table, load):
     assert "It finds no NDV now for exactly this snapshot" in load().export("spark")
-    assert "run icestats compute --commit" in load().export("trino")
+    assert "run icestats compute SOURCE --commit" in load().export("trino")
 
 
 def test_a_table_that_has_no_name_there_needs_one(small_table, load):
@@ -238,7 +238,7 @@ def test_a_table_that_has_no_name_there_needs_one(small_table, load):
 
 def test_wrong_calls_are_one_line(small_table, load):
     table = load()
-    with pytest.raises(icestats.CallError, match="no export for 'presto': expected hive, impala, spark, trino"):
+    with pytest.raises(icestats.CallError, match="engine is 'presto': expected one of hive, impala, spark, trino"):
         table.export("presto")
     with pytest.raises(icestats.CallError, match="a metastore takes the statistics of hive: 'impala' was given"):
         table.export("impala", metastore="thrift://localhost:1")

@@ -108,7 +108,7 @@ def test_statistics_are_removed_only_when_told(run, small_table):
 def test_a_refresh_without_statistics_says_what_to_do(run, small_table):
     got, out, err = run("refresh-statistics", "catalog.db.small")
     assert (got, out, err.count("\n")) == (1, "", 1)
-    assert "icestats compute --commit" in err
+    assert "icestats compute SOURCE --commit" in err
 
 
 @pytest.fixture

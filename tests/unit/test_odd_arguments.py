@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -84,10 +85,25 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
                 lambda table, odd=odd: table.compute(partitions=True, with_column_stats=odd),
                 lambda table, odd=odd: table.plan("id = 1", rows=odd),
                 lambda table, odd=odd: table.plan("id = 1", row_groups=odd),
+                lambda table, odd=odd: table.plan("id = 1", manifest_statistics=odd),
+                lambda table, odd=odd: table.estimate_workload(["id = 1"], double_filtering=odd),
                 lambda table, odd=odd: table.estimate("id = 1", actual=odd),
                 lambda table, odd=odd: table.estimate("id = 1", double_filtering=odd),
                 lambda table, odd=odd: table.estimate_join(table, "id", actual=odd),
                 lambda table, odd=odd: table.estimate_groups(["id"], actual=odd),
+            )
+        ),
+        *(
+            (ask, expected)
+            for odd in (np.array(["id", "name"]), np.array([]), pd.Series(["id", "name"]), pd.NA)
+            for ask, expected in (
+                (lambda table, odd=odd: table.compute(together=odd), "together is .*: expected pairs of columns"),
+                (lambda table, odd=odd: table.export(odd), "engine is .*: expected one of hive, impala, spark, trino"),
+                (lambda table, odd=odd: table.export(odd, metastore="thrift://a:1"), "engine is .*: expected one of"),
+                (lambda table, odd=odd: table.frequent_values("id", partial=odd), "partial is .*: expected one of"),
+                (lambda table, odd=odd: table.histogram("id", partial=odd), "partial is .*: expected one of refuse"),
+                (lambda table, odd=odd: compute_here(table).histogram("id", kind=odd), "kind is .*: expected one of"),
+                (lambda table, odd=odd: table.rewrite_manifests(sort_by=odd), "no partition field .*: the table has"),
             )
         ),
         *(
@@ -329,3 +345,28 @@ def test_what_deletes_or_commits_takes_true_and_false_alone(
     arguments = ["hive"] if method == "export" else []
     with pytest.raises(icestats.CallError, match=f"^{flag} is .*: expected True or False$"):
         getattr(load(), method)(*arguments, **{flag: value})
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda table: table.histogram("id", where="id = 1"),
+        lambda table: table.frequent_values("id", where="id = 1"),
+        lambda table: table.merge_partition_sketches("id", "id = 1"),
+    ],
+)
+def test_nothing_is_advised_that_a_table_without_partitions_or_rows_cannot_do(
+    load: Callable[..., icestats.Table],
+    catalog: SqlCatalog,
+    catalog_properties: dict[str, str],
+    ask: Callable[[icestats.Table], object],
+) -> None:
+    with pytest.raises(icestats.StatisticsMissingError, match="is not partitioned, so it has no sketches by partition"):
+        ask(load())
+    with pytest.raises(icestats.StatisticsMissingError, match="is not partitioned, so it has no partition statistics"):
+        load().partition_statistics()
+    catalog.create_table("db.empty", pa.schema([("id", pa.int64())]))
+    empty = icestats.load("db.empty", catalog=catalog_properties)
+    for one in (ask, lambda table: table.histogram("id"), lambda table: table.partition_statistics()):
+        with pytest.raises(icestats.StatisticsMissingError, match="has no snapshot yet: write to it"):
+            one(empty)

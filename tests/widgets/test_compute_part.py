@@ -86,6 +86,19 @@ def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Tabl
         assert [row["cells"][1]["t"] for row in rows if row["cells"][0]["t"] == "id"] == [said]
 
 
+def test_there_is_no_code_where_there_is_nothing_to_compute(explorer: Explorer, empty_table: icestats.Table) -> None:
+    """`table.compute()` would scan all columns where nothing is chosen, and fail on an empty table."""
+    panel = explorer.parts["compute"]
+    panel.act("kind_table", False)
+    assert panel.request.is_empty
+    assert panel.code() == ""
+    empty = empty_table.explore()
+    assert empty.wait()
+    names: dict[str, Any] = {"table": empty_table}
+    for part in empty.parts.values():
+        exec(part.code(), names)
+
+
 @pytest.mark.spark
 def test_only_the_chosen_columns_are_scanned(explorer: Explorer, spark: Any) -> None:
     """Columns are chosen in the panel; all are by default."""

@@ -300,6 +300,10 @@ def test_a_part_gives_its_data_and_the_line_that_makes_it(explorer: Explorer, ev
     lines: dict[str, Any] = {}
     exec(explorer.code().replace("compute = ", "# compute = "), lines)
     assert lines["columns"].equals(events.columns())
+    explorer.state.column, explorer.state.kind = "device_id", "equi-height"
+    assert explorer.wait()
+    part = explorer.parts["histogram"]
+    assert part.to_arrow().equals(eval(part.code(), {"table": events}).to_arrow())
     explorer.state.row_filter = ""
     assert explorer.wait()
 
@@ -332,7 +336,7 @@ def test_a_table_without_snapshots_shows_zeros_and_empties(empty_table: icestats
     for name in ("manifests", "partitions"):
         document = explorer.parts[name].document()
         assert (document["blocks"], "nothing has been written" in document["caption"]) == ([], True)
-    assert "no KLL sketch" in find_texts(explorer.parts["histogram"])
+    assert "has no snapshot yet" in find_texts(explorer.parts["histogram"])
     assert [row["nulls"]["t"] for row in columns_of(explorer).values()] == ["–"] * 4
     explorer.parts["outline"].document()
     assert "Nothing has been written" in explorer.parts["outline"].grids["tree"].note

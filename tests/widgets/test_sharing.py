@@ -64,7 +64,7 @@ def test_a_report_from_the_command_line_has_the_filter_and_the_column(
     assert "<code>price &lt; 3</code>" in text
     assert "Plan: what a scan reads, and why</h3>" in text
     assert "no KLL sketch of column &#x27;price&#x27;" in text
-    assert "table.histogram(&#x27;price&#x27;)" not in text, "it would only fail"
+    assert "table.histogram(" not in text, "it would only fail"
 
 
 @pytest.mark.parametrize(

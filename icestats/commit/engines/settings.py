@@ -23,7 +23,11 @@ def write_spark_settings(table: ExportedTable, schema: Schema, blobs: Sequence[C
     numeric = [name for name in used if types.get(name, "").startswith(_NUMBERS)]
     said = [
         f"{table.describe()}: Spark reads Iceberg's statistics itself, so nothing is exported.",
-        *_found(used, "for exactly this snapshot, the only one whose statistics it reads", "icestats compute --commit"),
+        *_found(
+            used,
+            "for exactly this snapshot, the only one whose statistics it reads",
+            "icestats compute SOURCE --commit",
+        ),
     ]
     traps = [
         "TRAP: Spark before 4.2 estimates 0 rows for an equality on a numeric column that has an NDV (SPARK-52868)"
@@ -46,7 +50,7 @@ def write_trino_settings(table: ExportedTable, schema: Schema, blobs: Sequence[C
     catalog = quote_name(table.name[0], quote=_QUOTE)
     said = [
         f"{table.describe()}: Trino reads Iceberg's statistics itself, so nothing is exported.",
-        *_found(used, "of the nearest ancestor that has statistics", "icestats compute --commit"),
+        *_found(used, "of the nearest ancestor that has statistics", "icestats compute SOURCE --commit"),
         "Smallest and largest values, and nulls, it takes from the manifests. The setting is true by default, as is "
         "extended_statistics_enabled, which Trino 480 removed; in the catalog's properties it is "
         "iceberg.table-statistics-enabled.",

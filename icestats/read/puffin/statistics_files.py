@@ -41,7 +41,7 @@ PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
 _PRESTO_READS = {THETA: "ndv", PRESTO_DATA_SIZE: "data_size"}
 PARTITION_SKETCHES = "icestats-partition-sketches-v1"
 MANIFEST_STATISTICS = "icestats-manifest-stats-v1"
-_COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute --commit`"
+_COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute SOURCE --commit`"
 _MISSING = {
     THETA: ("Theta sketch", _COMPUTE),
     KLL: ("KLL sketch", _COMPUTE),

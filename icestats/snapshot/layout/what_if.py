@@ -83,10 +83,10 @@ def regroup_files(
 
 def _partition_keys(files: FileSet, name: str, spec: PartitionSpec | None) -> Longs:
     fields = [field for field in files.partition_fields if spec is None or field in spec.fields]
-    field = next((field for field in fields if field.name == name), None)
+    field = next((field for field in fields if isinstance(name, str) and field.name == name), None)
     if field is None:
         known = ", ".join(field.name for field in fields) or "none"
-        raise CallError(f"no partition field {name!r}: the table has {known}")
+        raise CallError(f"no partition field {name!r:.80}: the table has {known}")
     metrics = files.partition_metrics[field.field_id]
     ranks = metrics.lower.ranks()[0]
     return np.where(metrics.lower.known, ranks, ranks.min(initial=0) - 1)

@@ -99,8 +99,8 @@ class ComputePart(Part):
         return None if self.state.statistics is None else self.state.statistics.to_arrow()
 
     def code(self) -> str:
-        """Return the Python lines that compute and show what a commit would do."""
-        return self.request.code()
+        """Return the Python lines that compute and show what a commit would do; empty where nothing can be computed."""
+        return "" if self.request.is_empty or self.state.table.snapshot is None else self.request.code()
 
     def on_pattern(self, value: object) -> None:
         """Choose the columns that a text matches."""

@@ -107,9 +107,8 @@ class HistogramPanel(Part):
             return ""
         where = "" if part.where is None else f", where={part.where!r}"
         where += ", partial='include'" if part.holds_more else ""
-        bins = "" if self.state.bins == 20 else f", bins={self.state.bins}"
         kind = "" if self.state.kind == KINDS[0] else f", kind={self.state.kind!r}"
-        return f"table.histogram({self.state.column!r}{bins}{kind}{where})"
+        return f"table.histogram({self.state.column!r}, bins={self.state.bins}{kind}{where})"
 
     def on_kind(self, value: Any) -> None:
         """Bins of equal width, or of about equal count."""
