@@ -158,7 +158,7 @@ def build_columns(
             row[statistic] = values[i].as_py()
             if lacking[i]:
                 missing[statistic] = int(lacking[i])
-            provenance[statistic] = _rollup_provenance(
+            provenance[statistic] = describe_rollup(
                 statistic, field, row[statistic], int(lacking[i]), live_file_count, has_deletes=has_deletes
             )
             if figure is not None:
@@ -272,17 +272,43 @@ def build_known_cells(known: KnownCells, columns: Sequence[Field], live_file_cou
     return pa.table(arrays, schema=ROLLUP_CELLS)
 
 
-def _rollup_provenance(statistic: str, field: Field, value: Any, missing: int, files: int, *, has_deletes: bool) -> str:
+def describe_rollup(
+    statistic: str, field: Field, value: Any, missing: int, files: int, *, has_deletes: bool, of: str = ""
+) -> str:
+    """Return how far a statistic over data files can be trusted, and why.
+
+    Parameters
+    ----------
+    statistic : str
+        One of `schemas.STATISTICS`.
+    field : Field
+        The column.
+    value : object
+        The sum or the bound; None: unknown, or there is no value to bound.
+    missing : int
+        How many of the files lack it.
+    files : int
+        Live data files.
+    has_deletes : bool
+        Whether there are live delete files.
+    of : str
+        What the files are of, where they are not all of the table's.
+    """
+    over = f"{counted(files, 'data file')}{of}"
     if missing:
-        return f"unknown: {missing:,} of {counted(files, 'data file')} {'lacks' if missing == 1 else 'lack'} it"
+        return f"unknown: {missing:,} of {over} {'lacks' if missing == 1 else 'lack'} it"
     deletes = ", deletes not applied" if has_deletes else ""
+    if statistic == "column_size":
+        return f"exact: sum over {over} (on-disk bytes)"
+    if statistic in ("value_count", "null_value_count") and field.repeated:
+        # Parquet has an entry for a list without elements, and writers count it.
+        return f"estimate: sum over {over} (values{deletes}); a null or an empty list or map may count as one null"
     if statistic in SUMMED_STATISTICS:
-        what = "on-disk bytes" if statistic == "column_size" else "values"
-        return f"exact: sum over {counted(files, 'data file')} ({what}{deletes if statistic != 'column_size' else ''})"
+        return f"exact: sum over {over} (values{deletes})"
     if value is None:
-        return f"none: no value to bound in {counted(files, 'data file')}"
+        return f"none: no value to bound in {over}"
     if field.type == "uuid":
         # Java has ordered them by signed halves (apache/iceberg#14216).
-        return f"estimate: of the bounds of {counted(files, 'data file')}, whose writers may order uuids in two ways"
+        return f"estimate: of the bounds of {over}, whose writers may order uuids in two ways"
     side = "at most the smallest" if statistic == "lower_bound" else "at least the largest"
-    return f"bound: {side} value, over {counted(files, 'data file')}{deletes}"
+    return f"bound: {side} value, over {over}{deletes}"

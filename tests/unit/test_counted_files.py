@@ -204,6 +204,24 @@ def test_rows_whose_struct_is_null_are_null_where_a_file_does_not_count_them(
     assert "and 2 rows whose struct is null" in dict(found["provenance"])["null_value_count"]
 
 
+def test_counts_of_values_in_lists_and_maps_are_no_exact_ones(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """Of two values in three lists Parquet, and so the metadata, has four, two of them null."""
+    tags = pa.array([["a", "b"], [], None], pa.list_(pa.string()))
+    sizes = pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64()))
+    rows = pa.table({"id": [1, 2, 3], "tags": tags, "sizes": sizes})
+    catalog.create_table("db.lists", rows.schema).append(rows)
+    found = {row["name"]: row for row in load("db.lists").columns().to_pylist()}
+    assert (found["tags.element"]["value_count"], found["tags.element"]["null_value_count"]) == (4, 2)
+    for name in ("tags.element", "sizes.key", "sizes.value"):
+        words = dict(found[name]["provenance"])
+        for statistic in ("value_count", "null_value_count"):
+            assert words[statistic].startswith("estimate: sum over 1 data file")
+        assert words["column_size"].startswith("exact")
+    assert dict(found["id"]["provenance"])["value_count"] == "exact: sum over 1 data file (values)"
+
+
 def test_a_column_whose_name_has_a_full_stop_is_read_by_its_whole_name(
     catalog: SqlCatalog, catalog_properties: dict[str, str]
 ) -> None:

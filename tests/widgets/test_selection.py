@@ -5,6 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema as IcebergSchema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, UUIDType
 
 import icestats
 from icestats.answers.schemas import partitions_schema
@@ -13,6 +18,7 @@ from icestats_widgets import Explorer
 from icestats_widgets.reading.part_columns import build_part_columns
 from icestats_widgets.reading.selected_part import read_part
 from icestats_widgets.reading.selection import FieldRange, Selection
+from tests.written_deletes import delete_positions, list_data_files
 
 _NAMES = {"FieldRange": FieldRange, "Selection": Selection, "read_part": read_part}
 DAYS = tuple(dt.date(2026, 9, 1) + dt.timedelta(days=i) for i in range(30))
@@ -30,15 +36,38 @@ def test_of_a_single_partition_the_ndv_and_lengths_are_known() -> None:
     }  # fmt: skip
     schema = Schema(0, (Field(1, "id", "long", False, True), Field(2, "text", "string", False, True)))
     kind = partitions_schema(pa.struct([("day", pa.int32())]))
-    number, text = build_part_columns(pa.Table.from_pylist([row], kind), schema, 1).to_pylist()
+    number, text = build_part_columns(pa.Table.from_pylist([row], kind), schema, 1, has_deletes=False).to_pylist()
     assert (number["ndv"], number["max_length"]) == (7_000, None)
     assert (text["ndv"], text["avg_length"], text["max_length"]) == (3, 4.0, 9)
     said = dict(number["provenance"])
     assert said["ndv"] == "estimate: the partition's Theta sketch, within 3.1% at 95% confidence, this snapshot"
     assert said["max_length"].startswith("not applicable")
     assert dict(text["provenance"])["ndv"].endswith("2 commits behind")
-    both = build_part_columns(pa.Table.from_pylist([row, row], kind), schema, 2).to_pylist()
+    both = build_part_columns(pa.Table.from_pylist([row, row], kind), schema, 2, has_deletes=False).to_pylist()
     assert [(column["ndv"], column["max_length"]) for column in both] == [(None, None)] * 2
+
+
+def test_figures_of_a_part_say_what_those_of_the_table_say(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """That deletes are not applied, and that writers disagree in the order of uuids."""
+    schema = IcebergSchema(
+        NestedField(1, "day", LongType(), required=False),
+        NestedField(2, "key", UUIDType(), required=False),
+    )
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+    made = catalog.create_table("db.days", schema, partition_spec=spec)
+    rows = pa.table({"day": [1, 1, 2], "key": pa.array([bytes([i]) * 16 for i in range(3)], pa.binary(16))})
+    made.append(rows.cast(made.schema().as_arrow()))
+    for has_deletes in (False, True):
+        if has_deletes:
+            delete_positions(made, [(list_data_files(made)[0], 0)])
+        table = icestats.load("db.days", catalog=catalog_properties)
+        for part in (read_part(table), read_part(table, row_filter="day = 1")):
+            day, key = (dict(row["provenance"]) for row in part.columns.to_pylist())
+            for name in ("value_count", "null_value_count", "lower_bound", "upper_bound"):
+                assert ("deletes not applied" in day[name]) == has_deletes
+            assert {key[name].partition(":")[0] for name in ("lower_bound", "upper_bound")} == {"estimate"}
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from icestats.answers.text import counted
 from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.types import has_lengths
 from icestats.iceberg.value_order import find_extreme
-from icestats.stats.rollup_cells import NO_LENGTH, start_row
+from icestats.stats.rollup_cells import NO_LENGTH, describe_rollup, start_row
 
 _WHOLE = "unknown: sketches describe the whole table, or single partitions, not the selected part"
 
 
-def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -> pa.Table:
+def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int, *, has_deletes: bool) -> pa.Table:
     """Build the table of columns of a part.
 
     Parameters
@@ -29,6 +29,8 @@ def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -
         The columns.
     live_file_count : int
         Live data files of these groups.
+    has_deletes : bool
+        Whether the table has live delete files: the sums and bounds of data files do not reflect them.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def build_part_columns(groups: pa.Table, schema: Schema, live_file_count: int) -
     known: dict[str, dict[int, Any]] = {}
     if groups.num_rows == 1 and names <= set(groups.column_names):
         known = {name: dict(groups[name][0].as_py() or ()) for name in names}
-    rows = [_row(field, found, missing, live_file_count, known) for field in schema.columns]
+    rows = [_row(field, found, missing, live_file_count, known, has_deletes) for field in schema.columns]
     return pa.Table.from_pylist(rows, schema=COLUMNS)
 
 
@@ -63,6 +65,7 @@ def _row(
     missing: dict[str, Any],
     live_file_count: int,
     known: dict[str, dict[int, Any]],
+    has_deletes: bool,
 ) -> dict[str, Any]:
     row = start_row(field, live_file_count)
     provenance = {"common_values": _WHOLE}
@@ -74,17 +77,16 @@ def _row(
         count = pc.sum(missing[statistic](field.field_id)).as_py() or 0
         if count:
             lacking[statistic] = count
-            provenance[statistic] = (
-                f"unknown: {count:,} of {counted(live_file_count, 'data file')} {'lacks' if count == 1 else 'lack'} it"
-            )
-            continue
-        values = found[statistic](field.field_id)
-        if statistic in SUMMED_STATISTICS:
-            row[statistic] = pc.sum(values).as_py() or 0
-            provenance[statistic] = f"exact: sum over {counted(live_file_count, 'data file')} of the part"
         else:
-            row[statistic] = find_extreme(values, field.type, highest=statistic == "upper_bound")
-            provenance[statistic] = f"bound: over {counted(live_file_count, 'data file')} of the part"
+            values, is_sum = found[statistic](field.field_id), statistic in SUMMED_STATISTICS
+            row[statistic] = (
+                pc.sum(values).as_py() or 0
+                if is_sum
+                else find_extreme(values, field.type, highest=statistic == "upper_bound")
+            )
+        provenance[statistic] = describe_rollup(
+            statistic, field, row.get(statistic), count, live_file_count, has_deletes=has_deletes, of=" of the part"
+        )
     for name in ("ndv", "avg_length", "max_length"):
         row[name] = known.get(f"{name}s", {}).get(field.field_id)
         if row[name] is None:

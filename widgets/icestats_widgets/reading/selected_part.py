@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import COLUMN_MAPS, PARTITION_MAPS
-from icestats.iceberg.metadata import Schema
 from icestats.iceberg.value_order import rank_values
 from icestats.snapshot.evaluation.partition_groups import group_values
 from icestats.snapshot.evaluation.partition_projection import judge_partitions
@@ -99,7 +98,7 @@ def read_part(
     if selection is None:
         if partitions is None:
             partitions = drop_statistics(table.partitions())
-        whole = _part(None, frozenset(), partitions, table.partitions, table.schema)
+        whole = _part(None, frozenset(), partitions, table.partitions, table)
         return narrow_part(table, replace(whole, build_columns=table.columns), row_filter)
     return narrow_part(table, read_selected_part(table, selection), row_filter)
 
@@ -131,7 +130,7 @@ def narrow_part(table: Table, part: SelectedPart, row_filter: str) -> SelectedPa
     def read() -> pa.Table:
         return _read_partitions(table, selection).filter(chosen)
 
-    found = _part(selection, part.manifest_paths, groups.filter(chosen), read, table.schema)
+    found = _part(selection, part.manifest_paths, groups.filter(chosen), read, table)
     where = None
     if selection is None:
         where = row_filter
@@ -156,12 +155,10 @@ def read_selected_part(table: Table, selection: Selection) -> SelectedPart:
     paths = frozenset(marked["manifest_path"].to_pylist())
     if selection.ranges:
         read = partial(_read_partitions, table, selection)
-        return replace(
-            _part(selection, paths, drop_statistics(read()), read, table.schema), where=_say(selection, table)
-        )
+        return replace(_part(selection, paths, drop_statistics(read()), read, table), where=_say(selection, table))
     rows = sum_partitions(table.files(manifest_paths=sorted(paths)))
     data = marked.filter(pc.equal(marked["content"], "data"))
-    return _part(selection, paths, rows, lambda: data, table.schema)
+    return _part(selection, paths, rows, lambda: data, table)
 
 
 def _read_partitions(table: Table, selection: Selection | None) -> pa.Table:
@@ -208,12 +205,15 @@ def _part(
     paths: frozenset[str],
     partitions: pa.Table,
     read_groups: Callable[[], pa.Table],
-    schema: Schema,
+    table: Table,
 ) -> SelectedPart:
     """Build a part; its groups are read again for its columns, as their statistics take most of the memory."""
     totals = [pc.sum(partitions[name]).as_py() or 0 for name in list(_SUMS)[:3]]
 
     def build() -> pa.Table:
-        return build_part_columns(read_groups(), schema, totals[1])
+        manifests = table.manifests()
+        of_deletes = manifests["live_file_count"].filter(pc.not_equal(manifests["content"], "data"))
+        has_deletes = bool(pc.sum(of_deletes).as_py())
+        return build_part_columns(read_groups(), table.schema, totals[1], has_deletes=has_deletes)
 
     return SelectedPart(selection, paths, partitions, totals[0], totals[1], totals[2], build)
