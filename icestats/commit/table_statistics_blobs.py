@@ -80,7 +80,7 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
         return statistics
     complete = _find_sizes(found)
     needed = _find_own_size(statistics) + sum(complete.values())
-    if needed <= limit_bytes:
+    if needed <= limit_bytes or not complete:
         return statistics
     statistics = without_samples(statistics)
     own = _find_own_size(statistics)
