@@ -14,16 +14,17 @@ class Failure:
     at: int | None = None
     for_good: bool = False
     after_the_work: bool = False
+    error: type[Exception] = OSError
     calls: list[str] = field(default_factory=list)
 
     def call(self, name, work):
         self.calls.append(name)
         fails = self.at is not None and (len(self.calls) == self.at or (self.for_good and len(self.calls) > self.at))
         if fails and not self.after_the_work:
-            raise OSError(f"the storage failed at {name}")
+            raise self.error(f"the storage failed at {name}")
         result = work()
         if fails:
-            raise OSError(f"the storage lost the answer of {name}")
+            raise self.error(f"the storage lost the answer of {name}")
         return result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -20,12 +21,12 @@ from icestats.commit.table_state import (
     refuse_storage_failure,
 )
 from icestats.errors import MetadataError
-from icestats.read.puffin.puffin import read_puffin_footer, read_stored_blob
+from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-    from icestats.iceberg.metadata import StatisticsFile
+    from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
 
 CARRIES_EARLIER = "icestats.carries-earlier-blobs"
 """Property of a file: checksums of the paths of ancestors' files, whose blobs it has where no nearer file has them."""
@@ -33,8 +34,8 @@ _DELETION_VECTOR = "deletion-vector-v1"
 
 
 def read_earlier(
-    table: Table, snapshot_id: int, existing: Sequence[ExistingFile], known: Collection[BlobKey]
-) -> tuple[list[ExistingFile], tuple[str, ...], str]:
+    table: Table, snapshot_id: int, existing: Sequence[ExistingFile], asked: Collection[BlobKey]
+) -> tuple[list[ExistingFile], list[ExistingFile], tuple[str, ...], str]:
     """Read the nearest blob of each kind and field that the ancestors of a snapshot have.
 
     Parameters
@@ -45,32 +46,44 @@ def read_earlier(
         The snapshot.
     existing : sequence of ExistingFile
         Files of the snapshot itself. What they, or those of ancestors, carry already is not looked at.
-    known : collection of BlobKey
-        What the snapshot's own file will have anyway.
+    asked : collection of BlobKey
+        What is made anew.
 
     Returns
     -------
-    tuple of list of ExistingFile, tuple of str and str
-        The files, the nearest first, with nothing but these blobs and their entries; why files could not be read; and
-        the file's property `CARRIES_EARLIER`.
+    tuple of list of ExistingFile, list of ExistingFile, tuple of str and str
+        The snapshot's own files, without what they carry where a file of an ancestor has it of a nearer snapshot; those
+        of ancestors, the nearest first, with nothing but these blobs and their entries; why files could not be read;
+        and the file's property `CARRIES_EARLIER`.
 
     Notes
     -----
     Left out are blobs of columns that the current schema does not have. A file that is gone or damaged hinders no
     commit; a storage that fails does, with CommitError.
     """
-    taken, columns = set(known), current_columns(table)
+    columns, ages = current_columns(table), _count_ages(table, snapshot_id)
+
+    def age(blob: PuffinBlob | BlobMetadata) -> int:
+        return ages.get(blob.snapshot_id, len(ages))
+
+    taken: dict[BlobKey, int] = {}
+    for file in reversed(existing):
+        taken |= {blob_key(entry): age(entry) for entry in file.entry.blobs}
+        taken |= {blob_key(held.blob): age(held.blob) for held in file.blobs}
+    taken |= dict.fromkeys(asked, 0)
     found: list[ExistingFile] = []
     unread: list[str] = []
     left = MOST_CARRIED_BYTES - sum(len(held.stored) for file in existing for held in file.blobs)
     carried_files = {checksum for file in existing for checksum in _carried_files(file.properties)}
-    for entry in _ancestors_files(table, snapshot_id):
+    for entry in _ancestors_files(table, ages):
         files, path = TableFiles(table.io), entry.statistics_path
         if (checksum := f"{crc32(path.encode()):08x}") in carried_files:
             continue
         try:
             footer = read_puffin_footer(files, path)
-            lacking = [b for b in footer.blobs if b.type != _DELETION_VECTOR and blob_key(b) not in taken]
+            blobs_there = [b for b in footer.blobs if b.type != _DELETION_VECTOR]
+            # Somebody may have committed to an ancestor after its descendants: a farther file may have what is nearer.
+            lacking = [b for b in blobs_there if age(b) < taken.get(blob_key(b), len(ages) + 1)]
             wanted = [b for b in lacking if columns.keys() >= set(b.field_ids)]
             check_carried(wanted, left, path)
             blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in wanted)
@@ -79,13 +92,33 @@ def read_earlier(
             unread.append(str(error))
             continue
         left -= sum(blob.length for blob in wanted)
-        carried = {blob_key(blob) for blob in wanted}
+        carried = {blob_key(blob): age(blob) for blob in wanted}
+        if carried.keys() & taken.keys():
+            existing = [_without(file, carried) for file in existing]
+            found = [_without(file, carried) for file in found]
         taken |= carried
         listed = tuple(listed for listed in entry.blobs if blob_key(listed) in carried)
         found.append(ExistingFile(replace(entry, blobs=listed), blobs, {}))
         # A column that was dropped may come back: the file is looked at again then.
         carried_files |= {*([checksum] if len(wanted) == len(lacking) else []), *_carried_files(footer.properties)}
-    return found, tuple(unread), " ".join(sorted(carried_files))
+    return list(existing), found, tuple(unread), " ".join(sorted(carried_files))
+
+
+def _count_ages(table: Table, snapshot_id: int) -> dict[int, int]:
+    """Return how many commits before a snapshot its ancestors are, itself 0."""
+    parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in table.metadata.snapshots}
+    ages: dict[int, int] = {}
+    ancestor: int | None = snapshot_id
+    while ancestor is not None and ancestor in parents:
+        ages[ancestor] = len(ages)
+        ancestor = parents.pop(ancestor)
+    return ages
+
+
+def _without(file: ExistingFile, keys: Collection[BlobKey]) -> ExistingFile:
+    blobs = tuple(carried for carried in file.blobs if blob_key(carried.blob) not in keys)
+    listed = tuple(entry for entry in file.entry.blobs if blob_key(entry) not in keys)
+    return replace(file, entry=replace(file.entry, blobs=listed), blobs=blobs)
 
 
 def _carried_files(properties: Mapping[str, str]) -> list[str]:
@@ -99,13 +132,9 @@ def leave_earlier(file: ExistingFile, snapshot_id: int) -> ExistingFile:
     return replace(file, entry=replace(file.entry, blobs=listed), blobs=blobs)
 
 
-def _ancestors_files(table: Table, snapshot_id: int) -> Iterator[StatisticsFile]:
-    parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in table.metadata.snapshots}
+def _ancestors_files(table: Table, ages: Collection[int]) -> Iterator[StatisticsFile]:
     registered: dict[int, list[StatisticsFile]] = {}
     for entry in list_statistics(table):
         registered.setdefault(entry.snapshot_id, []).append(entry)
-    registered.pop(snapshot_id, None)
-    ancestor = parents.pop(snapshot_id, None)
-    while registered and ancestor is not None and ancestor in parents:
-        yield from registered.pop(ancestor, ())
-        ancestor = parents.pop(ancestor)
+    for ancestor in islice(ages, 1, None):
+        yield from registered.get(ancestor, ())

@@ -292,11 +292,9 @@ def _build(
             f"{counted(left, 'blob')} of the present file, made for earlier snapshots, left out as keep_earlier=False"
         )
         return replace(made, is_new=True, warnings=(*made.warnings, said))
-    known = {blob_key(blob) for blob in request.blobs}
-    known |= {blob_key(carried.blob) for file in existing for carried in file.blobs}
-    known |= {blob_key(entry) for file in existing for entry in file.entry.blobs}
-    earlier = read_earlier(table, request.snapshot_id, existing, known)
-    return build_commit_plan(table, request, before, existing, *earlier, base=base)
+    asked = {blob_key(blob) for blob in request.blobs}
+    own, earlier, unread, carries = read_earlier(table, request.snapshot_id, existing, asked)
+    return build_commit_plan(table, request, before, own, earlier, unread, carries, base=base)
 
 
 def _renew(plan: CommitPlan, *, first: bool) -> CommitPlan:

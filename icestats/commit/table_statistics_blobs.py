@@ -58,7 +58,7 @@ def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
     return tuple(blobs)
 
 
-def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> TableStatistics:
+def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int, beside_bytes: int = 0) -> TableStatistics:
     """Leave out sketches of partitions, so that the file with those of the table takes no more than a limit.
 
     Parameters
@@ -67,6 +67,8 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
         What a scan by partition found.
     limit_bytes : int
         What the file may take. The sketches of the table stay, whatever they take.
+    beside_bytes : int
+        What sketches by partition of further columns take, which have been fitted before.
 
     Returns
     -------
@@ -79,17 +81,17 @@ def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int) -> Tab
     if found is None:
         return statistics
     complete = _find_sizes(found)
-    needed = _find_own_size(statistics) + sum(complete.values())
-    if needed <= limit_bytes:
+    needed = _find_own_size(statistics) + sum(complete.values()) + beside_bytes
+    if needed <= limit_bytes or not complete:
         return statistics
     statistics = without_samples(statistics)
-    own = _find_own_size(statistics)
+    own = _find_own_size(statistics) + beside_bytes
     told = f"the sample of rows is left out to stay within {render_bytes(limit_bytes)}"
     if own + sum(complete.values()) <= limit_bytes:
         return replace(statistics, by_partition=replace(found, left_out=_join(found.left_out, told)))
     bare = replace(found, columns={name: _without_items(partitions) for name, partitions in found.columns.items()})
     sizes = _find_sizes(bare)
-    columns, whole, left = _fit_columns(bare, sizes, limit_bytes - own)
+    columns, whole, left = _fit_columns(bare, sizes, limit_bytes - own, whole_only=beside_bytes > 0)
     for name in sorted(whole, key=lambda name: complete[name] - sizes[name]):
         left -= complete[name] - sizes[name]
         columns[name] = found.columns[name] if left >= 0 else columns[name]
@@ -121,12 +123,14 @@ def _find_sizes(found: ScannedPartitions) -> dict[str, int]:
     return {name: _payload_size(found, name, partitions) for name, partitions in found.columns.items() if partitions}
 
 
-def _fit_columns(found: ScannedPartitions, sizes: Mapping[str, int], left: int) -> tuple[_Columns, list[str], int]:
+def _fit_columns(
+    found: ScannedPartitions, sizes: Mapping[str, int], left: int, *, whole_only: bool
+) -> tuple[_Columns, list[str], int]:
     """Return the columns with the sketches that fit, those whose sketches all do, and the bytes that are left."""
     columns: _Columns = {name: _without_sketches(partitions, ()) for name, partitions in found.columns.items()}
     whole: list[str] = []
     for name in sorted(sizes, key=lambda name: sizes[name]):
-        if not whole and sizes[name] > left:
+        if not whole and not whole_only and sizes[name] > left:
             columns[name] = _keep_largest(found, name, left)
         if sizes[name] > left:
             break

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from icestats.answers.arrays import to_doubles
 from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
-from icestats.errors import CallError, UnsupportedError
+from icestats.errors import CallError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.confined_io import UNREAD_SCHEMA
 from icestats.iceberg.filters.predicates import find_predicates
@@ -398,3 +398,7 @@ def explained_reading(source: Source) -> Iterator[None]:
         raise UnsupportedError(
             f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
         ) from safe_cause(error)
+    except IcestatsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
+        raise IcestatsError(f"the rows of {source.name} cannot be read: {one_line(error)}") from safe_cause(error)

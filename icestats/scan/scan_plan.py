@@ -326,7 +326,9 @@ def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequen
         if "equality deletes" in str(error):
             return (), "the table has equality deletes, which PyIceberg cannot apply"
         return (), f"PyIceberg cannot plan the scan: {one_line(error)}"
-    except OSError as error:
+    except IcestatsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
         said = f"its manifests cannot be read: {one_line(error)}"
         raise MetadataError(said, source.metadata_location) from safe_cause(error)
     if len(tasks) != file_count:
@@ -455,7 +457,9 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
     job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
     try:
         found, partitions = read_here(job, plan.reading, plan.tasks)
-    except (*UNREAD_SCHEMA, OSError, pa.ArrowException) as error:
+    except IcestatsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
         said = f"a data file of {plan.source.name} cannot be read: {one_line(error)}"
         raise IcestatsError(said) from safe_cause(error)
     return build_statistics(plan, sizes, found, partitions, started)

@@ -352,8 +352,11 @@ class Refresh:
         return found
 
     def _scan_in_full(self, names: Sequence[str], sizes: Sizes, *, by_partition: bool) -> None:
+        # What is up to date stays as it is, so that a refresh for sketches by partition that fit in no file ends.
+        stay = {name for name in names if self.added_to.get(name) == self.snapshot.snapshot_id}
         for name in names:
-            self.added_to.pop(name, None)
+            if name not in stay:
+                self.added_to.pop(name, None)
             self.added_partitions.pop(name, None)
         plan = prepare_scan(self.source, self.snapshot, self.schema, names, by_partition=by_partition)
         if by_partition:
@@ -368,7 +371,7 @@ class Refresh:
         plan = self._find_pairs(plan)
         self._scan = run_scan(find_session(self.source, self.spark), plan, sizes, progress=self.progress)
         self._together.update({one.field_ids: one for one in self._scan.together})
-        self._columns.update(self._scan.columns)
+        self._columns.update({name: column for name, column in self._scan.columns.items() if name not in stay})
         self._partitions.update({} if self._scan.by_partition is None else self._scan.by_partition.columns)
 
     def _read(

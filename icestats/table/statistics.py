@@ -394,7 +394,7 @@ def choose_sizes(
 
 
 def fit_partitions(
-    found: TableStatistics, max_size_bytes: int | None, find_size_bytes: Callable[[], int]
+    found: TableStatistics, max_size_bytes: int | None, find_size_bytes: Callable[[], int], beside_bytes: int = 0
 ) -> TableStatistics:
     """Leave out what does not fit: in the limit that is asked for, or was of committed sketches, or the default one.
 
@@ -406,6 +406,8 @@ def fit_partitions(
         What is asked for.
     find_size_bytes : callable
         Gives the bytes of the table's data files, which the default is a share of.
+    beside_bytes : int
+        What sketches by partition of further columns take, which the snapshot has already.
     """
     from icestats.commit.table_statistics_blobs import fit_partition_sketches
 
@@ -417,7 +419,7 @@ def fit_partitions(
     limits = list(parts.max_size_bytes.values())
     if len(limits) < len(parts.columns):
         limits.append(find_default_limit(find_size_bytes()))
-    return fit_partition_sketches(replace(found, by_partition=parts), max(limits, default=0))
+    return fit_partition_sketches(replace(found, by_partition=parts), max(limits, default=0), beside_bytes)
 
 
 def find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:

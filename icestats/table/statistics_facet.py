@@ -511,6 +511,7 @@ class StatisticsFiles(Contents):
         space gets counts alone from new files, as its sketches would need all of its files.
         """
         from icestats.read.puffin.committed_columns import find_sketched_fields
+        from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
         from icestats.spark.statistics_refresh import Refresh
         from icestats.table.statistics import RefreshedStatistics, find_unlisted, fit_partitions
 
@@ -528,7 +529,9 @@ class StatisticsFiles(Contents):
                 "run table.compute().commit(), or `icestats compute SOURCE --commit`, once"
             )
         refresh = Refresh(spark, self._source, snapshot, self.schema, progress, self._reader.find_refuted)
-        found = fit_partitions(refresh.run(blobs, asked), max_size_bytes, self._find_size_bytes)
+        own = (b.blob for b in blobs if b.blob.type == PARTITION_SKETCHES and b.commits_behind == 0)
+        beside_bytes = sum({blob.field_ids: blob.length for blob in own}.values())
+        found = fit_partitions(refresh.run(blobs, asked), max_size_bytes, self._find_size_bytes, beside_bytes)
         return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
 
     def _find_size_bytes(self) -> int:

@@ -23,6 +23,7 @@ from tests.committed_statistics import (
     commit,
     entries,
     kll,
+    listed,
     register,
     stored,
     theta,
@@ -169,6 +170,23 @@ def test_what_an_ancestor_gets_later_is_carried_forward_too(table):
     commit(table, kll(table, 1))
     assert stored(table) == expected
     assert made_for(table)[KLL, (2,)] == (second.snapshot_id, second.sequence_number)
+
+
+def test_what_an_ancestor_gets_later_takes_the_place_of_what_is_carried_from_farther(table):
+    commit(table, theta(table, 1, b"a1", ndv="10"), kll(table, 1, b"kll1"))
+    second = append(table)
+    append(table)
+    commit(table, kll(table, 3))
+    # A long scan of the second snapshot ends after what has been committed to the third.
+    late = [blob(table, THETA, 1, b"a2", second, ndv="30")]
+    commit_statistics(prepare_commit(table, late, snapshot_id=second.snapshot_id))
+    expected = {(THETA, (1,)): b"a2", (KLL, (1,)): b"kll1", (KLL, (3,)): b"kll"}
+    for change in (lambda: None, lambda: append(table)):
+        change()
+        commit(table, kll(table, 3))
+        assert stored(table) == expected
+        assert made_for(table)[THETA, (1,)] == (second.snapshot_id, second.sequence_number)
+        assert [ndv for *_, ndv in listed(table)][-1] == "30"
 
 
 def test_what_others_register_without_carrying_is_walked_past(table):

@@ -143,3 +143,18 @@ def test_a_removal_does_all_or_nothing(place, mode):
             assert (counts, report.removed, len(report.entries)) == ({0}, True, 2)
         elif counts == {0}:
             assert "no answer" in str(error)
+
+
+class _OfItsOwnError(Exception):
+    """As the clients of Azure, Google and S3 have them."""
+
+
+def test_rows_are_not_counted_with_an_error_of_the_storages_own(place):
+    """None but the kit's errors comes out."""
+    outcomes = [
+        error
+        for _, error in fail_at_each_call(
+            place, lambda: lambda: place.load().plan("c > 0", rows=True), error=_OfItsOwnError, for_good=True
+        )
+    ]
+    assert any("cannot be read" in str(error) and "the storage failed" in str(error) for error in outcomes)

@@ -110,6 +110,13 @@ def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
     assert any(0 < count < DAYS for counts in seen for count in counts.values())
 
 
+def test_a_table_without_rows_has_nothing_to_leave_out(table, load):
+    table.delete("day >= 0")
+    found, _ = scan(load(), SIZES)
+    assert not any(found.by_partition.columns.values())
+    assert fit_partition_sketches(found, 0) is found
+
+
 def test_a_filter_on_a_partition_whose_sketches_were_left_out_is_refused(load):
     """Its rows would be missing from the histogram without a word."""
     found, _ = scan(load(), SIZES)

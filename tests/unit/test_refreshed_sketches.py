@@ -228,3 +228,22 @@ def test_columns_keep_the_sizes_of_their_own_sketches(table, load):
         "price": ("100", "9"),
         "text": ("64", "8"),
     }
+
+
+@pytest.mark.parametrize("is_scanned", [False, True])
+def test_what_did_not_fit_is_tried_again_and_changes_nothing(table, load, monkeypatch, is_scanned):
+    """Neither is the table's own made anew, nor get further columns the room that those have which did fit."""
+    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
+    monkeypatch.setattr(
+        "icestats.spark.statistics_refresh.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes)
+    )
+    commit(load(), 70_000)
+    table.append(pa.concat_tables([rows(day, 0, 900) for day in range(4, 12)]))
+    if is_scanned:
+        table.delete("day = 1")
+    first = load().refresh_statistics()
+    assert first.commit().committed
+    assert "max_size_bytes" in first.found.by_partition.left_out
+    again = load().refresh_statistics()
+    assert bool(again.scanned) == is_scanned
+    assert not again.commit().committed
