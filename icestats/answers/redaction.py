@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from icestats.answers.text import printable_lines
 from icestats.errors import HIDDEN, hide_in_urls
 
 HIDDEN_NAMES = (
@@ -36,18 +37,23 @@ def hide_secrets(text: str, properties: Mapping[str, Any]) -> str:
 
 
 def safe_cause(error: Exception, properties: Mapping[str, Any] | None = None) -> Exception:
-    """Return what to raise another error from: an error, or a stand-in where its traceback would show secrets.
+    r"""Return what to raise another error from: an error, or a stand-in where its traceback would show secrets.
+
+    So it is where a terminal would take what the traceback shows of a table for escape sequences.
 
     Examples
     --------
     >>> safe_cause(OSError("https://host/a?sig=abc"))
     OSError('OSError: https://host/a?sig=***')
+    >>> print(safe_cause(ValueError("no such column: \x1b[2J")))
+    ValueError: no such column: �[2J
     """
-    shown = "".join(traceback.format_exception(error))
-    if hide_secrets(shown, properties or {}) == shown:
+    shown = "".join(traceback.format_exception(error)).replace("\t", " ")
+    if printable_lines(hide_secrets(shown, properties or {}).split("\n")) == shown:
         return error
     kind = next(kind for kind in (FileNotFoundError, OSError, Exception) if isinstance(error, kind))
-    return kind(hide_secrets(f"{type(error).__name__}: {error}", properties or {}))
+    said = hide_secrets(f"{type(error).__name__}: {error}", properties or {}).replace("\t", " ")
+    return kind(printable_lines(said.split("\n")))
 
 
 def _secrets(properties: Mapping[str, Any]) -> Iterator[str]:

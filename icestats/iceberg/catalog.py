@@ -206,7 +206,8 @@ def _open_in_catalog(
 ) -> Source:
     table = _load(catalog_name, properties, identifier, catalog)
     merged = _texts({**properties, **table.io.properties})
-    storage = Storage(merged, table.metadata_location, None if catalog is None else catalog.file_io)
+    file_io = None if catalog is None else catalog.file_io
+    storage = Storage(merged, table.metadata_location, file_io, "" if file_io is None else catalog_name)
     metadata = read_metadata(storage, table.metadata_location)
     return Source(name, identifier, catalog_name, properties, table.metadata_location, metadata, storage, catalog)
 

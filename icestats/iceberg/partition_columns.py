@@ -142,12 +142,14 @@ def _unique_name(field_id: int, name: str, newest: Mapping[str, int]) -> str:
 
 def _value_type(field: PartitionField, schemas: Iterable[Schema]) -> str | None:
     types = (partition_field_type(field, schema) for schema in schemas)
-    found = next((kind for kind in types if kind is not None and kind not in NESTED_TYPES), None)
+    found = next((kind for kind in types if kind is not None), None)
     return None if found is None or parse_type(found).name == "unknown" else found
 
 
 def partition_field_type(field: PartitionField, schema: Schema) -> str | None:
-    """Return the Iceberg type of a partition field's values; None if its source is gone, or its transform unknown.
+    """Return the Iceberg type of a partition field's values.
+
+    None if its source is gone or nested, or its transform unknown.
 
     Examples
     --------
@@ -162,7 +164,9 @@ def partition_field_type(field: PartitionField, schema: Schema) -> str | None:
     if word in ("year", "month", "hour", "bucket"):
         return "int"
     source = schema.get(field.source_id)
-    return None if source is None or word not in ("identity", "truncate", VOID) else source.type
+    if source is None or source.type in NESTED_TYPES or word not in ("identity", "truncate", VOID):
+        return None
+    return source.type
 
 
 def display_partition_value(transform: str, type_text: str, value: Any) -> str:

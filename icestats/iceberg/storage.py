@@ -66,11 +66,18 @@ class Storage:
         Where the metadata.json is whose files these are: others than it may name are not opened.
     file_io : pyiceberg.io.FileIO, optional
         What opens files that are not local, in this process only; by default what PyIceberg makes of the properties.
+    opened_by : str
+        The catalog that gave `file_io`, whose endpoints are in no properties here.
     """
 
     def __init__(
-        self, properties: Mapping[str, str] | None = None, home: str | None = None, file_io: FileIO | None = None
+        self,
+        properties: Mapping[str, str] | None = None,
+        home: str | None = None,
+        file_io: FileIO | None = None,
+        opened_by: str = "",
     ) -> None:
+        self.opened_by = opened_by
         self.properties = dict(properties or {})
         self.home = home
         self.file_io = file_io

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
+from icestats.answers.redaction import safe_cause
 from icestats.answers.schemas import COLUMNS, MANIFESTS, REFS, SNAPSHOTS, files_schema, partitions_schema
 from icestats.answers.text import one_line
 from icestats.errors import CallError
@@ -110,10 +111,10 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
 
         failure = next((view.failure for view in views.values() if view.failure is not None), None)
         if failure is not None:
-            raise failure from error
+            raise failure from safe_cause(error)
         if isinstance(error, duckdb.Error):
             said = one_line(str(error).partition("LINE 1:")[0])
-            raise CallError(f"the query failed: {said}; the views are {', '.join(views)}") from error
+            raise CallError(f"the query failed: {said}; the views are {', '.join(views)}") from safe_cause(error)
         raise
     finally:
         connection.close()

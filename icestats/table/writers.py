@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"]
 
 _LOG = logging.getLogger("icestats")
+_LEAST = {
+    "write.parquet.page-row-limit": 1,
+    "write.parquet.row-group-limit": 100,
+    "write.target-file-size-bytes": 1 << 16,
+}
+"""Of properties by which PyIceberg cuts rows into parts: pages of fewer rows end the process or have no end, and
+smaller row groups or files take hours and gigabytes."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,7 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
         )
     if (refusal := find_refusal(target)) is not None:
         raise refusal
+    _refuse_small_parts(target)
     try:
         change(target)
     except IcestatsError:
@@ -157,6 +166,17 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
         said, cause = explain_catalog_error(error, target.catalog.properties)
         raise CommitError(_explain_failure(table, before, said)) from cause
     return _register(table, before, target.metadata.current_snapshot_id)
+
+
+def _refuse_small_parts(target: IcebergTable) -> None:
+    for name, least in _LEAST.items():
+        given = target.metadata.properties.get(name, str(least))
+        with suppress(ValueError):
+            if int(given) >= least:
+                continue
+        raise CommitError(
+            f"{'.'.join(target.name())} has {given!r:.80} for {name}: rows are written where that is {least:,} or more"
+        )
 
 
 def _refuse_pin(table: Table) -> None:

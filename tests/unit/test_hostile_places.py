@@ -263,6 +263,18 @@ def test_a_spec_of_thousands_of_fields_of_one_column_is_planned(document, change
     assert table.plan("id = 1").partition_filters[1] == "true"
 
 
+@pytest.mark.parametrize("transform", ["identity", "void"])
+def test_a_partition_by_a_nested_column_is_of_no_known_type(transform, document, changed):
+    nested = {"type": "list", "element-id": 99, "element": "int", "element-required": False}
+    document["schemas"][-1]["fields"].append({"id": 98, "name": "tags", "type": nested, "required": False})
+    for spec in document["partition-specs"]:
+        spec["fields"].append({"source-id": 98, "field-id": 2_000, "name": "p", "transform": transform})
+    table = icestats.load(changed())
+    assert "unknown" in repr(table.estimate("id < 50"))
+    assert table.estimate_groups(["id"])
+    assert table.estimate_join(table, on="id")
+
+
 def test_a_transform_that_pyiceberg_takes_for_another_is_one_line(document, changed):
     field = {"source-id": 1, "field-id": 2_000, "name": "p", "transform": "bucketV2[4]"}
     document["partition-specs"].append({"spec-id": 1, "fields": [field]})

@@ -266,6 +266,31 @@ def test_a_table_that_names_code_for_writers_is_not_written(rewrite, load):
     assert sorted(path.parent.parent.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("write.parquet.page-row-limit", "0"),
+        ("write.parquet.page-row-limit", " -1 "),
+        ("write.parquet.row-group-limit", "1"),
+        ("write.target-file-size-bytes", "-5"),
+        ("write.target-file-size-bytes", "soon"),
+    ],
+)
+def test_a_table_whose_rows_would_be_written_in_no_end_of_parts_is_not_written(name, value, rewrite, load):
+    """Arrow went on without end over pages of no rows, and ended the process over pages of fewer."""
+    rows = load_iceberg_table(load()._source).scan().to_arrow()
+    folder = rewrite({name: value}).parent.parent
+    before = sorted(folder.rglob("*"))
+    for write in (
+        lambda t: writers.append(t, rows),
+        lambda t: writers.overwrite(t, rows),
+        lambda t: writers.delete(t, "id = 1"),
+    ):
+        with pytest.raises(icestats.CommitError, match=name):
+            write(load())
+    assert sorted(folder.rglob("*")) == before
+
+
 @pytest.mark.parametrize("value", ["soon", "1e9", "9" * 5_000])
 @pytest.mark.parametrize("name", ["num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"])
 def test_a_table_whose_commits_wait_for_no_number_is_refused_before_anything_is_written(name, value, rewrite, load):

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,6 +124,22 @@ def test_every_error_is_one_printable_line(hostile, tmp_path):
             ask()
         check(str(caught.value))
         assert "\n" not in str(caught.value)
+
+
+def test_what_another_library_says_of_a_table_is_printable_in_a_traceback_too(hostile):
+    """DuckDB and Arrow repeat values and paths as they are, and an interpreter prints an error's causes."""
+    table = icestats.load(hostile)
+    file = local_path(table.files()["file_path"][0].as_py())
+    file.unlink()
+    for ask in (
+        lambda: table.sql("select cast(name as int) from columns"),
+        lambda: table.sql("select error(file_path) from files"),
+        lambda: table.estimate("id < 3", actual=True),
+    ):
+        with pytest.raises(IcestatsError) as caught:
+            ask()
+        shown = "".join(traceback.format_exception(caught.value))
+        assert all(line.isprintable() for line in shown.split("\n")), ascii(shown)
 
 
 def test_a_path_without_end_is_cut_in_the_message_alone():

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 import icestats
+from icestats.iceberg.catalog import open_in_foreign_catalog
+from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.storage import Storage, local_path
 from icestats.read.rollups import rollup_cache
 from icestats.read.rollups.rollup_cache import read_cached_rollups
@@ -88,6 +91,24 @@ def test_what_says_where_a_location_is_tells_entries_apart(small_table, load, fo
         storage = Storage({name: host, "s3.session-token": host}, table._source.metadata_location)
         read_cached_rollups(manifests, table.metadata, storage, table.schema)
     assert len(entries(folder)) == 2
+
+
+@pytest.mark.parametrize(("file_io", "count"), [(PyArrowFileIO(), 2), (None, 1)])
+def test_catalogs_of_a_spark_session_that_open_files_themselves_have_entries_of_their_own(
+    file_io, count, small_table, load, folder
+):
+    """Of their endpoints nothing is known here: one may give another bucket of the same name."""
+
+    class Session(ForeignCatalog):
+        def load_table(self, identifier):
+            return small_table
+
+    for name in ("mine", "theirs"):
+        catalog = Session(name)
+        catalog.file_io = file_io
+        source = open_in_foreign_catalog(catalog, f"{name}.db.small", ("db", "small"))
+        read_cached_rollups(what_to_read(load())[0], source.metadata, source.storage, load().schema)
+    assert len(entries(folder)) == count
 
 
 READER = """

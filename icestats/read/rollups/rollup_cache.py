@@ -158,7 +158,7 @@ def _fingerprint(metadata: TableMetadata, schema: Schema, storage: Storage) -> s
     """
     endpoints = {name: said for name, said in storage.properties.items() if _PLACES.search(name)}
     parts = {
-        "place": [(storage.home or "").rpartition("/")[0], sorted(endpoints.items())],
+        "place": [(storage.home or "").rpartition("/")[0], sorted(endpoints.items()), storage.opened_by],
         "version": _CACHE_VERSION,
         "table": [metadata.table_uuid, metadata.location],
         "columns": [(column.field_id, column.type) for column in schema.columns],
