@@ -225,11 +225,14 @@ class StatisticsFiles(Contents):
         Ranks are within `rank_error` at 99 % confidence; each count within twice that times `n`. All figures are of the
         rows that were live at the result's `snapshot_id`, `commits_behind` commits before this snapshot.
         """
+        from icestats.stats.column_accumulator import can_distribute
+
         field = self.schema.find(column)
         bins = check_whole("bins", bins, 1)
         chosen = None if where is None else self.bind(where)
         check_choice("partial", partial, ("refuse", "include"))
-        self._require_rows(of_partitions=chosen is not None)
+        if can_distribute(field) is None:
+            self._require_rows(of_partitions=chosen is not None)
         return self._reader.read_histogram(
             field, bins=bins, kind=kind, where=chosen, partial=partial, lower=lower, upper=upper
         )
