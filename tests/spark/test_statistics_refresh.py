@@ -132,7 +132,7 @@ def test_nothing_to_refresh_is_said(iceberg_table, properties):
     with pytest.raises(StatisticsMissingError, match="no snapshot"):
         icestats.load("db.other", catalog=properties).refresh_statistics()
     other.append(rows(0, 10))
-    with pytest.raises(StatisticsMissingError, match="compute --commit"):
+    with pytest.raises(StatisticsMissingError, match="compute SOURCE --commit"):
         icestats.load("db.other", catalog=properties).refresh_statistics()
 
 
