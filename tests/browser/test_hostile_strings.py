@@ -110,10 +110,13 @@ def test_a_commit_and_its_report_are_text(shown: Page) -> None:
     """From the choice to the commit: manifests' statistics, made without Spark, are committed from the panel."""
     open_tab(shown, "Statistics")
     panel = part(shown, "compute")
-    panel.get_by_label("Theta, KLL, common values, column statistics").uncheck()
+    # In this order something is chosen at all times: a button that is disabled for a moment takes no click.
     panel.get_by_label("manifest statistics").check()
-    for name in ("Compute", "Commit"):
-        panel.get_by_role("button", name=name, exact=True).click()
+    panel.get_by_label("Theta, KLL, common values, column statistics").uncheck()
+    expect(panel.get_by_text("from the manifests, without Spark.")).to_be_visible()
+    panel.get_by_role("button", name="Compute", exact=True).click()
+    expect(panel.get_by_role("button", name="Commit", exact=True)).to_be_enabled()
+    panel.get_by_role("button", name="Commit", exact=True).click()
     expect(panel.get_by_text("Committed").first).to_be_visible()
 
 
