@@ -398,7 +398,9 @@ def explain_catalog_error(error: Exception, properties: Mapping[str, Any]) -> tu
     if isinstance(error, PydanticValidationError):
         # pydantic shows the answer, which may be a token.
         error = ValueError(f"it answers otherwise than PyIceberg expects: {explain_invalid(error)}")
-    said = hide_secrets(one_line(error, len(str(error))), properties)
+    # SQLAlchemy adds its statements to what the database said.
+    said = str(getattr(error, "orig", None) or error)
+    said = hide_secrets(one_line(said, len(said)) or one_line(error), properties)
     return one_line(said), safe_cause(error, properties)
 
 

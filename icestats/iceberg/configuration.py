@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icestats.errors import CatalogError
 
@@ -109,3 +109,17 @@ def _says_something(path: Path) -> bool:
 def _is_file(path: Path) -> bool:
     # As PyIceberg asks: Path.is_file() raises where a folder on the way is closed to the user.
     return os.path.isfile(path)  # noqa: PTH113
+
+
+def find_catalog_type(properties: Mapping[str, Any]) -> str:
+    """Return what type of catalog properties are of: what they say, or what PyIceberg takes from the `uri`'s scheme.
+
+    Examples
+    --------
+    >>> find_catalog_type({"uri": "sqlite:////data/c.db"}), find_catalog_type({"type": "Hive", "uri": ""})
+    ('sql', 'hive')
+    """
+    if stated := properties.get("type"):
+        return str(stated).lower()
+    scheme = str(properties.get("uri", "")).partition(":")[0].partition("+")[0]
+    return {"http": "rest", "https": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}.get(scheme, "")

@@ -12,8 +12,10 @@ import functools
 import gzip
 import json
 import logging
+import re
 from collections.abc import Mapping
 from io import BytesIO
+from pathlib import Path
 from typing import Any, ClassVar
 from uuid import NAMESPACE_URL, uuid5
 
@@ -32,10 +34,10 @@ from pyiceberg.types import NestedField, StructType
 from pyiceberg.utils.config import Config, merge_config
 
 from icestats.answers.text import printable
-from icestats.errors import CommitError, MetadataError
+from icestats.errors import CatalogError, CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
-from icestats.iceberg.configuration import check_configuration
+from icestats.iceberg.configuration import check_configuration, find_catalog_type
 from icestats.iceberg.metadata import GZIP_MAGIC, build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
 from icestats.iceberg.storage import Storage, check_local, limit_retries, local_path, open_input, read_range
@@ -176,16 +178,25 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
     # PyIceberg has read it when it was imported, in a folder that may have been a stranger's.
     pyiceberg.catalog._ENV_CONFIG = config = Config()
     known: dict[str, Any] = merge_config(config.get_catalog_config(name) or {}, dict(properties))
-    uri = str(known.get("uri", ""))
-    kind = str(known.get("type") or ("rest" if uri.startswith("http") else ""))
-    if uri and kind.lower() == "rest" and "py-catalog-impl" not in properties:
+    kind = "" if "py-catalog-impl" in properties else find_catalog_type(known)
+    if kind == "rest" and known.get("uri"):
         from pyiceberg.catalog.rest import RestCatalog
 
         # It makes objects of classes while it is opened.
         return _confined_class(RestCatalog)(name, **known)
+    if kind == "sql":
+        _refuse_missing_file(name, str(known.get("uri", "")))
+        properties = {"init_catalog_tables": "false", **known}
     catalog = load_catalog(name, **properties)
     catalog.__class__ = _confined_class(type(catalog))
     return catalog
+
+
+def _refuse_missing_file(name: str, uri: str) -> None:
+    """Refuse a catalog of a SQLite file that is not there: SQLite would make it anew."""
+    path = re.fullmatch(r"sqlite(?:\+\w+)?:///([^?]+)", uri)
+    if path is not None and not path[1].startswith((":memory:", "file:")) and not Path(path[1]).exists():
+        raise CatalogError(f"catalog {name!r} has no file {path[1]}: expected the SQLite file that it is kept in")
 
 
 def find_unsafe_write(table: Table) -> CommitError | None:

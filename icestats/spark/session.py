@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from icestats.errors import HIDDEN, CallError, SparkUnavailableError
+from icestats.iceberg.configuration import find_catalog_type
 from icestats.iceberg.reach import store_of
 from icestats.spark.connect import find_connect_session, refuse_connect
 from icestats.spark.jvm import (
@@ -194,7 +195,7 @@ def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | 
     >>> spark_catalog_properties({"uri": "thrift://metastore:9083"})["type"]
     'hive'
     """
-    kind = properties.get("type") or _type_of_uri(properties.get("uri", ""))
+    kind = find_catalog_type(properties)
     translated = _translate(properties)
     if kind == "rest":
         # As PyIceberg asks by itself: a server may answer otherwise with what Java cannot use.
@@ -207,11 +208,6 @@ def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | 
     if path is None or path[1] == ":memory:":
         return None
     return {"type": "jdbc", **translated, "uri": f"jdbc:sqlite:{path[1]}", "jdbc.schema-version": "V1"}
-
-
-def _type_of_uri(uri: str) -> str:
-    scheme = uri.partition(":")[0].partition("+")[0]
-    return {"http": "rest", "https": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}.get(scheme, "")
 
 
 def _translate(properties: Mapping[str, str]) -> dict[str, str]:

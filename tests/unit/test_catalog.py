@@ -342,6 +342,18 @@ def test_reading_changes_no_file(small_table, catalog_properties, tmp_path):
     assert {path: path.read_bytes() for path in Path(tmp_path).rglob("*") if path.is_file()} == before
 
 
+def test_no_catalog_is_made_by_reading(tmp_path):
+    """Neither a database where there is none, nor tables in one that is something else."""
+    gone, other = tmp_path / "gone.db", tmp_path / "other.db"
+    other.touch()
+    with pytest.raises(icestats.CatalogError, match=f"has no file {gone}: expected the SQLite file"):
+        icestats.load("db.small", catalog={"uri": f"sqlite:///{gone}"})
+    with pytest.raises(icestats.CatalogError, match=r"cannot load db.small: no such table: iceberg_tables$"):
+        icestats.load("db.small", catalog={"uri": f"sqlite:///{other}"})
+    assert not gone.exists()
+    assert other.stat().st_size == 0
+
+
 def test_a_catalog_of_properties_has_the_name_that_they_give(small_table, catalog_properties):
     """SQL catalogs know their tables by it."""
     assert icestats.load("db.small", catalog={**catalog_properties, "name": "catalog"}).refresh().snapshot is not None
