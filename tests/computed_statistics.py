@@ -19,7 +19,7 @@ SIZES = Sizes(200, 12, 200, 12)
 def compute_here(
     table: icestats.Table, *, columns: Sequence[str] | None = None, together: Any = None, sizes: Sizes = SIZES
 ) -> Statistics:
-    plan = prepare_scan(table._source, table._require_snapshot(), table.schema, columns)
+    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema, columns)
     plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(table._reader.blobs))))
     assert plan.fallback is None, plan.fallback
     return Statistics(table._source, scan_here(plan, sizes))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from icestats.answers.text import printable_lines
-from icestats.errors import HIDDEN, hide_in_urls
+from icestats.answers.text import one_line, printable_lines
+from icestats.errors import HIDDEN, IcestatsError, hide_in_urls
 
 HIDDEN_NAMES = (
     r"secret|passw|token|credential|access[-._]?key|account[-._]?key|shared[-._]?key|(en|de)cryption[-._]?key|"
@@ -54,6 +55,25 @@ def safe_cause(error: Exception, properties: Mapping[str, Any] | None = None) ->
     kind = next(kind for kind in (FileNotFoundError, OSError, Exception) if isinstance(error, kind))
     said = hide_secrets(f"{type(error).__name__}: {error}", properties or {}).replace("\t", " ")
     return kind(printable_lines(said.split("\n")))
+
+
+@contextmanager
+def explained(explain: Callable[[str], IcestatsError]) -> Iterator[None]:
+    """Raise what storages and libraries fail with, each with errors of its own, as the error made of its one line.
+
+    Examples
+    --------
+    >>> with explained(lambda said: IcestatsError(f"the file cannot be read: {said}")):
+    ...     raise TimeoutError("no answer")
+    Traceback (most recent call last):
+    icestats.errors.IcestatsError: the file cannot be read: no answer
+    """
+    try:
+        yield
+    except IcestatsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each storage has its own errors
+        raise explain(one_line(error)) from safe_cause(error)
 
 
 def _secrets(properties: Mapping[str, Any]) -> Iterator[str]:

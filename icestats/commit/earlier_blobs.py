@@ -21,6 +21,7 @@ from icestats.commit.table_state import (
     refuse_storage_failure,
 )
 from icestats.errors import MetadataError
+from icestats.iceberg.metadata import walk_ancestors
 from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
@@ -106,13 +107,9 @@ def read_earlier(
 
 def _count_ages(table: Table, snapshot_id: int) -> dict[int, int]:
     """Return how many commits before a snapshot its ancestors are, itself 0."""
-    parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in table.metadata.snapshots}
-    ages: dict[int, int] = {}
-    ancestor: int | None = snapshot_id
-    while ancestor is not None and ancestor in parents:
-        ages[ancestor] = len(ages)
-        ancestor = parents.pop(ancestor)
-    return ages
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in table.metadata.snapshots}
+    ancestors = walk_ancestors(snapshots, snapshots.get(snapshot_id))
+    return {ancestor.snapshot_id: age for age, ancestor in enumerate(ancestors)}
 
 
 def _without(file: ExistingFile, keys: Collection[BlobKey]) -> ExistingFile:

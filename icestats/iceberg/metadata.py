@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from icestats.answers.text import one_line, render_time
 from icestats.errors import ColumnNotFoundError, MetadataError, SnapshotNotFoundError, check_names
@@ -341,13 +341,32 @@ class TableMetadata:
 
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
         """Yield a snapshot and its ancestors that are not expired, newest first."""
-        seen: set[int] = set()
-        current: Snapshot | None = snapshot
-        while current is not None and current.snapshot_id not in seen:
-            seen.add(current.snapshot_id)
-            yield current
-            parent = current.parent_snapshot_id
-            current = None if parent is None else self.snapshots.get(parent)
+        return walk_ancestors(self.snapshots, snapshot)
+
+    @property
+    def has_partition_fields(self) -> bool:
+        """Whether any spec of the table has a field."""
+        return any(spec.fields for spec in self.specs.values())
+
+
+class _Child(Protocol):
+    @property
+    def snapshot_id(self) -> int: ...
+    @property
+    def parent_snapshot_id(self) -> int | None: ...
+
+
+_Snapshot = TypeVar("_Snapshot", bound=_Child)
+
+
+def walk_ancestors(snapshots: Mapping[int, _Snapshot], snapshot: _Snapshot | None) -> Iterator[_Snapshot]:
+    """Yield a snapshot and its ancestors among these, newest first; each once, whatever a table says of its parents."""
+    seen: set[int] = set()
+    while snapshot is not None and snapshot.snapshot_id not in seen:
+        seen.add(snapshot.snapshot_id)
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else snapshots.get(parent)
 
 
 def parse_count(text: str | None) -> int | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_doubles
-from icestats.answers.redaction import safe_cause
+from icestats.answers.redaction import explained, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import CallError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source
@@ -388,17 +388,14 @@ def explained_reading(source: Source) -> Iterator[None]:
     """Raise what PyIceberg fails with as one line: UnsupportedError, or MetadataError where a file is not there."""
     from pyiceberg.exceptions import ResolveError
 
-    try:
-        yield
-    except FileNotFoundError as error:
-        named = re.search("'(.+)'", str(error))
-        raise unreadable(named[1] if named else source.name, error) from safe_cause(error)
-    except (*UNREAD_SCHEMA, OSError, MemoryError, LookupError, EOFError, ResolveError, struct.error) as error:
-        # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (format version 3).
-        raise UnsupportedError(
-            f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
-        ) from safe_cause(error)
-    except IcestatsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
-        raise IcestatsError(f"the rows of {source.name} cannot be read: {one_line(error)}") from safe_cause(error)
+    with explained(lambda said: IcestatsError(f"the rows of {source.name} cannot be read: {said}")):
+        try:
+            yield
+        except FileNotFoundError as error:
+            named = re.search("'(.+)'", str(error))
+            raise unreadable(named[1] if named else source.name, error) from safe_cause(error)
+        except (*UNREAD_SCHEMA, OSError, MemoryError, LookupError, EOFError, ResolveError, struct.error) as error:
+            # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (version 3).
+            raise UnsupportedError(
+                f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
+            ) from safe_cause(error)

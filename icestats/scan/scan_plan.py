@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks
 from icestats.answers.findings import Finding
-from icestats.answers.redaction import safe_cause
+from icestats.answers.redaction import explained
 from icestats.answers.text import one_line
 from icestats.errors import (
     CallError,
@@ -161,7 +161,7 @@ def prepare_scan(
         `tasks` has a file that PyIceberg cannot read: Spark reads whole snapshots only.
     """
     fields, skipped = select_columns(schema.top_level, columns)
-    if by_partition and not any(spec.fields for spec in source.metadata.specs.values()):
+    if by_partition and not source.metadata.has_partition_fields:
         raise CallError(f'{source.name} is not partitioned: by="partition" needs partitions, leave it out')
     every = _read_all_files(source, snapshot) if tasks is None else None
     files = None if every is None else every.filter(pc.equal(every["content"], "data"))
@@ -320,17 +320,14 @@ def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequen
 
     if (reason := find_unread(source)) is not None:
         return (), reason
-    try:
-        tasks: list[FileScanTask] = list(scan.plan_files())
-    except (*UNREAD_SCHEMA, LookupError, ResolveError) as error:
-        if "equality deletes" in str(error):
-            return (), "the table has equality deletes, which PyIceberg cannot apply"
-        return (), f"PyIceberg cannot plan the scan: {one_line(error)}"
-    except IcestatsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
-        said = f"its manifests cannot be read: {one_line(error)}"
-        raise MetadataError(said, source.metadata_location) from safe_cause(error)
+    location = source.metadata_location
+    with explained(lambda said: MetadataError(f"its manifests cannot be read: {said}", location)):
+        try:
+            tasks: list[FileScanTask] = list(scan.plan_files())
+        except (*UNREAD_SCHEMA, LookupError, ResolveError) as error:
+            if "equality deletes" in str(error):
+                return (), "the table has equality deletes, which PyIceberg cannot apply"
+            return (), f"PyIceberg cannot plan the scan: {one_line(error)}"
     if len(tasks) != file_count:
         # PyIceberg 0.12 takes the place where a manifest is cut for its end.
         raise MetadataError(
@@ -455,11 +452,6 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
     """
     started = time.perf_counter()
     job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
-    try:
+    with explained(lambda said: IcestatsError(f"a data file of {plan.source.name} cannot be read: {said}")):
         found, partitions = read_here(job, plan.reading, plan.tasks)
-    except IcestatsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
-        said = f"a data file of {plan.source.name} cannot be read: {one_line(error)}"
-        raise IcestatsError(said) from safe_cause(error)
     return build_statistics(plan, sizes, found, partitions, started)

@@ -132,6 +132,13 @@ class SnapshotReader:
         path = None if self.snapshot is None else self.snapshot.manifest_list
         return 0 if path is None else self.source.storage.size(path)
 
+    def require_snapshot(self) -> Snapshot:
+        """Return the snapshot; raise StatisticsMissingError where there is none."""
+        if self.snapshot is None:
+            name = self.source.name
+            raise StatisticsMissingError(f"{name} has no snapshot yet: write to it, and compute statistics then")
+        return self.snapshot
+
     @property
     def rollups(self) -> RollUps:
         """The roll-ups of the live files, from the local cache as far as it knows them."""
@@ -340,7 +347,7 @@ class SnapshotReader:
     def find_refuted(self, field_id: int, figures: Mapping[str, Any]) -> str:
         """Return what data files refute of a column's figures of this snapshot, as `refuted_figures.find_refuted`."""
         files = self._figures_of_files.get(field_id)
-        return "" if files is None else find_refuted(figures, files, has_deletes=self._has_deletes)
+        return "" if files is None else find_refuted(figures, files, has_deletes=self.has_deletes)
 
     @cached_property
     def _figures_of_files(self) -> Mapping[int, Mapping[str, Any]]:
@@ -355,9 +362,9 @@ class SnapshotReader:
         }
 
     @cached_property
-    def _has_deletes(self) -> bool:
-        is_delete = pc.not_equal(self.manifest_files["content"], "data")
-        return bool(pc.sum(self.manifest_rollups.manifests["live_file_count"].filter(is_delete)).as_py())
+    def has_deletes(self) -> bool:
+        """Whether the snapshot has a live delete file."""
+        return _has_deletes(self.manifest_files, self.manifest_rollups)
 
     def read_files(self, field_ids: Sequence[int], manifest_files: pa.Table | None = None) -> pa.Table:
         """Return `schemas.files_schema` with the statistics of some columns, of all manifests or of some."""
@@ -379,6 +386,7 @@ class SnapshotReader:
         if (reason := can_distribute(field)) is not None:
             expected = "expected a top-level column of numbers, dates, times, booleans or strings"
             raise CallError(f"column {field.name!r} has no histogram: {reason}; {expected}")
+        self.require_snapshot()
         found = (
             read_kll(self.source.storage, self.blobs, field)
             if where is None
@@ -463,6 +471,9 @@ class SnapshotReader:
         """Return the index of a column, the partitions in it that are asked for, and how many are selected in part."""
         from icestats.snapshot.evaluation.partition_projection import describe_partition_fields, select_partitions
 
+        self.require_snapshot()
+        if not self.source.metadata.has_partition_fields:
+            raise StatisticsMissingError(f"{self.source.name} is not partitioned, so it has no sketches by partition")
         committed = read_partition_index(self.source.storage, self.blobs, field)
         specs = self.source.metadata.specs
         selection = select_partitions(row_filter, specs, self.schema, committed.index.partitions)
@@ -522,13 +533,17 @@ def build_column_table(
     manifest_files: pa.Table, rollups: RollUps, schema: Schema, committed: CommittedFigures
 ) -> pa.Table:
     """Build `schemas.COLUMNS` from the roll-up over all manifests and the figures of committed statistics."""
-    live_file_counts = rollups.manifests["live_file_count"]
     is_data = pc.equal(manifest_files["content"], "data")
     return build_columns(
         rollups.table_cells,
         schema.columns,
-        pc.sum(live_file_counts.filter(is_data)).as_py() or 0,
+        pc.sum(rollups.manifests["live_file_count"].filter(is_data)).as_py() or 0,
         pc.sum(rollups.manifests["record_count"].filter(is_data)).as_py() or 0,
-        has_deletes=bool(pc.sum(live_file_counts.filter(pc.invert(is_data))).as_py()),
+        has_deletes=_has_deletes(manifest_files, rollups),
         committed=committed,
     )
+
+
+def _has_deletes(manifest_files: pa.Table, rollups: RollUps) -> bool:
+    is_delete = pc.not_equal(manifest_files["content"], "data")
+    return bool(pc.sum(rollups.manifests["live_file_count"].filter(is_delete)).as_py())

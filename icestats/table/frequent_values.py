@@ -53,6 +53,7 @@ def build_frequent_values(
     """
     if reason := can_sketch(field):
         raise CallError(f"column {field.name!r}: {reason}")
+    reader.require_snapshot()
     found = (
         read_frequent_items(reader.source.storage, reader.blobs, field)
         if row_filter is None

@@ -93,7 +93,7 @@ def _compute_partitions(
     reader: SnapshotReader, snapshot: Snapshot, columns: Sequence[Field], scanned: ScannedPartitions | None
 ) -> MetadataStatistics:
     metadata, storage, name = reader.source.metadata, reader.source.storage, reader.source.name
-    if not any(spec.fields for spec in metadata.specs.values()):
+    if not metadata.has_partition_fields:
         line = f"{name} is not partitioned: no partition statistics file, its one row is the whole table"
         return MetadataStatistics(partitions=reader.read_partitions(), lines=(line,))
     found = read_snapshot_partitions(
@@ -114,7 +114,7 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
     files = metadata.first_partition_statistics()
     ages = count_ages(metadata, reader.snapshot)
     snapshot_id = next((ancestor for ancestor in ages if ancestor in files), None)
-    if snapshot_id is None and not any(spec.fields for spec in metadata.specs.values()):
+    if snapshot_id is None and not metadata.has_partition_fields:
         raise StatisticsMissingError(f"{reader.source.name} is not partitioned, so it has no partition statistics file")
     if snapshot_id is None:
         raise StatisticsMissingError(

@@ -21,7 +21,7 @@ from icestats.errors import (
     read_snapshot_id,
 )
 from icestats.iceberg.catalog import find_configured_name, load_iceberg_table, load_writable_table
-from icestats.iceberg.metadata import Snapshot, match_names, parse_count
+from icestats.iceberg.metadata import match_names, parse_count
 from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ class StatisticsFiles(Contents):
         chosen = None if where is None else self.bind(where)
         check_choice("partial", partial, ("refuse", "include"))
         field = self.schema.find(column)
-        self._require_rows(of_partitions=chosen is not None)
         return build_frequent_values(self._reader, field, chosen, partial)
 
     def columns_together(self) -> pa.Table:
@@ -225,14 +224,10 @@ class StatisticsFiles(Contents):
         Ranks are within `rank_error` at 99 % confidence; each count within twice that times `n`. All figures are of the
         rows that were live at the result's `snapshot_id`, `commits_behind` commits before this snapshot.
         """
-        from icestats.stats.column_accumulator import can_distribute
-
         field = self.schema.find(column)
         bins = check_whole("bins", bins, 1)
         chosen = None if where is None else self.bind(where)
         check_choice("partial", partial, ("refuse", "include"))
-        if can_distribute(field) is None:
-            self._require_rows(of_partitions=chosen is not None)
         return self._reader.read_histogram(
             field, bins=bins, kind=kind, where=chosen, partial=partial, lower=lower, upper=upper
         )
@@ -282,7 +277,6 @@ class StatisticsFiles(Contents):
         if reason := can_sketch(field):
             raise CallError(f"column {field.name!r}: {reason}")
         chosen = self.bind(where)
-        self._require_rows(of_partitions=True)
         return self._reader.read_partition_sketches(field, chosen, partial=partial)
 
     def compute(
@@ -384,7 +378,7 @@ class StatisticsFiles(Contents):
             raise CallError("with_column_stats is about the partition statistics file: ask for partitions too")
         if max_size_bytes is not None:
             max_size_bytes = check_whole("max_size_bytes", max_size_bytes, 0)
-        snapshot = self._require_snapshot()
+        snapshot = self._reader.require_snapshot()
         found = TableStatistics(snapshot.snapshot_id, snapshot.sequence_number, None, 0, 0, {}, {})
         if together is not None and not isinstance(together, str | Sequence):
             raise CallError(f"together is {together!r:.80}: expected pairs of columns in a list, or 'auto'")
@@ -427,17 +421,6 @@ class StatisticsFiles(Contents):
         if refusal is not None:
             raise refusal
 
-    def _require_snapshot(self) -> Snapshot:
-        if self.snapshot is None:
-            raise StatisticsMissingError(f"{self.name} has no snapshot yet: write to it, and compute statistics then")
-        return self.snapshot
-
-    def _require_rows(self, *, of_partitions: bool) -> None:
-        """Refuse to look for sketches that nobody can have computed: of no snapshot, or of partitions of none."""
-        self._require_snapshot()
-        if of_partitions and not any(spec.fields for spec in self.metadata.specs.values()):
-            raise StatisticsMissingError(f"{self.name} is not partitioned, so it has no sketches by partition")
-
     def partition_statistics(self) -> pa.Table:
         """Return the rows of the partition statistics file of this snapshot, or of the nearest ancestor that has one.
 
@@ -458,7 +441,7 @@ class StatisticsFiles(Contents):
         """
         from icestats.table.metadata_statistics import read_registered_partitions
 
-        self._require_snapshot()
+        self._reader.require_snapshot()
         return read_registered_partitions(self._reader)
 
     def refresh_statistics(
@@ -520,7 +503,7 @@ class StatisticsFiles(Contents):
 
         if max_size_bytes is not None:
             max_size_bytes = check_whole("max_size_bytes", max_size_bytes, 0)
-        snapshot = self._require_snapshot()
+        snapshot = self._reader.require_snapshot()
         fields, blobs = self.schema.top_level, self._reader.blobs
         asked = find_sketched_fields(blobs, fields)
         if columns is not None:
@@ -538,7 +521,7 @@ class StatisticsFiles(Contents):
         return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
 
     def _find_size_bytes(self) -> int:
-        stated = parse_count(self._require_snapshot().summary.get("total-files-size"))
+        stated = parse_count(self._reader.require_snapshot().summary.get("total-files-size"))
         return pc.sum(self.files()["file_size_in_bytes"]).as_py() or 0 if stated is None else stated
 
     def remove_statistics(

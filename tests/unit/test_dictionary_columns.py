@@ -95,7 +95,7 @@ def test_large_files_are_read_as_dictionaries_where_texts_repeat(
         update.rename_column("color", "shade")
     table.append(parts[1].rename_columns(["price", "shade", "name"]))
     loaded = icestats.load("db.t", catalog=catalog_properties)
-    plan = prepare_scan(loaded._source, loaded._require_snapshot(), loaded.schema, None)
+    plan = prepare_scan(loaded._source, loaded._reader.require_snapshot(), loaded.schema, None)
     with caplog.at_level(logging.WARNING):
         kinds = {tuple(map(str, batch.schema.types)) for batch in read_live_rows(plan.reading, plan.tasks)}
     assert len(kinds) == 2

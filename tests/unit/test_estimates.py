@@ -198,7 +198,7 @@ def test_filters_are_generated_of_all_numbers_and_texts(
     values = {"real": [5e-5, 1e300, -1e-9, 2.5], "text": ["it's", 'a"b', "100%", "a\\b"]}
     catalog.create_table("db.odd", pa.table(values).schema).append(pa.table(values))
     table = icestats.load("db.odd", catalog=catalog_properties)
-    plan = prepare_scan(table._source, table._require_snapshot(), table.schema)
+    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema)
     Statistics(table._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
     answers = table.refresh().estimate_workload(n=40).answers
     said = " ".join(answer.row_filter for answer in answers)

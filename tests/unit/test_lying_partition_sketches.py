@@ -41,7 +41,7 @@ def write(
     )
     made.append(pa.table(rows, pa.schema([("day", pa.int64()), ("key", pa.int64())])))
     table = icestats.load(name, catalog=properties)
-    plan = prepare_scan(table._source, table._require_snapshot(), table.schema, by_partition=True)
+    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema, by_partition=True)
     return table, scan_here(plan, SIZES)
 
 
@@ -98,7 +98,7 @@ def test_values_that_were_deleted_from_one_partition_since_are_no_lie(
     rows = {"day": [1] * 10 + [2] * 100, "key": [*range(10), *range(100)]}
     made.append(pa.table(rows, pa.schema([("day", pa.int64()), ("key", pa.int64())])))
     table = icestats.load("db.shrunk", catalog=catalog_properties)
-    plan = prepare_scan(table._source, table._require_snapshot(), table.schema, by_partition=True)
+    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema, by_partition=True)
     Statistics(table._source, scan_here(plan, SIZES)).commit()
     catalog.load_table("db.shrunk").delete("key >= 50")
     estimates = icestats.load("db.shrunk", catalog=catalog_properties).estimate("key < 30", actual=True)

@@ -176,7 +176,7 @@ class ComputePart(Part):
         request = self.request
         names = [field.name for field in self.state.table.schema.top_level]
         chosen = names if request.columns is None else request.columns
-        is_partitioned = any(spec.fields for spec in self.state.table.metadata.specs.values())
+        is_partitioned = self.state.table.metadata.has_partition_fields
         fields = [
             text_field(
                 "compute.pattern", "search columns", self._pattern, about="names or patterns, such as price, user_*"

@@ -211,9 +211,6 @@ def _part(
     totals = [pc.sum(partitions[name]).as_py() or 0 for name in list(_SUMS)[:3]]
 
     def build() -> pa.Table:
-        manifests = table.manifests()
-        of_deletes = manifests["live_file_count"].filter(pc.not_equal(manifests["content"], "data"))
-        has_deletes = bool(pc.sum(of_deletes).as_py())
-        return build_part_columns(read_groups(), table.schema, totals[1], has_deletes=has_deletes)
+        return build_part_columns(read_groups(), table.schema, totals[1], has_deletes=table._reader.has_deletes)
 
     return SelectedPart(selection, paths, partitions, totals[0], totals[1], totals[2], build)
