@@ -259,7 +259,8 @@ def _find_metadata(folder: Path) -> Path:
             version += 1
         return versions[version]
     for name in (f"{named}.metadata.json", named):
-        if named and (metadata / name).is_file():
+        # It may have come with the table: a path would have another one opened in its place.
+        if named and Path(name).name == name and (metadata / name).is_file():
             return metadata / name
     if versions:
         return versions[max(versions)]

@@ -50,6 +50,9 @@ _GLUES_OWN = ("metadata_location", "previous_metadata_location", "table_type")
 _VERSIONS = (".metadata.json", ".metadata.json.gz")
 _MOST_DELETED = 1_000
 """How many earlier versions one commit deletes: a metadata log may name any number, each a request to the storage."""
+_RETRIES = {"num-retries": 4, "min-wait-ms": 100, "max-wait-ms": 60_000, "total-timeout-ms": 1_800_000}
+"""Properties `commit.retry.*`, and what goes where a table has none."""
+_LONGEST_WAIT_MS = 86_400_000
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
@@ -233,6 +236,27 @@ def find_unsafe_deletes(table: Table) -> CommitError | None:
     return CommitError(
         f"{'.'.join(table.name())} has {elsewhere[0]} in its metadata log, which is not beside its metadata.json, and "
         "Spark would delete it (write.metadata.delete-after-commit.enabled): nothing is committed"
+    )
+
+
+def find_long_wait(table: Table) -> CommitError | None:
+    """Return why no rows are written to a table, where a commit that meets another would wait for more than a day.
+
+    PyIceberg and Iceberg's Java library wait as the table's own properties say. None: it would not.
+    """
+    given = table.metadata.properties
+    try:
+        waits = [max(0, int(given.get(f"commit.retry.{name}", default))) for name, default in _RETRIES.items()]
+    except ValueError:
+        # Who reads the properties for a commit refuses them.
+        return None
+    retries, least, most, total = waits
+    longest = min(least << min(retries, 60), most)
+    if min(retries * longest, total + longest) <= _LONGEST_WAIT_MS:
+        return None
+    return CommitError(
+        f"{'.'.join(table.name())} would have a write wait for days where others commit too (commit.retry.min-wait-ms, "
+        "max-wait-ms, num-retries and total-timeout-ms): nothing is written; remove these properties if you may"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from icestats.answers.text import quote_name
 from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_writable_table
-from icestats.iceberg.confined_io import find_unsafe_deletes
+from icestats.iceberg.confined_io import find_long_wait, find_unsafe_deletes
 from icestats.spark.jobs import explain_failure, explained_errors
 from icestats.spark.plain_sql import run_sql
 from icestats.spark.session import get_session, spark_catalog_properties
@@ -136,8 +136,9 @@ def _explain_rewriting(said: str) -> IcestatsError:
 
 
 def _refuse_unsafe(source: Source) -> None:
-    """Refuse a table whose own metadata would let Iceberg's Java library run code, or write or delete anywhere."""
+    """Refuse a table whose own metadata would have Java run code, write or delete anywhere, or wait for days."""
     refuse_code(source)
-    refusal = find_unsafe_deletes(load_writable_table(source))
+    table = load_writable_table(source)
+    refusal = find_unsafe_deletes(table) or find_long_wait(table)
     if refusal is not None:
         raise refusal

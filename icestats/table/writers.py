@@ -146,6 +146,7 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
 def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     from icestats.commit.table_state import find_refusal
+    from icestats.iceberg.confined_io import find_long_wait
 
     _refuse_pin(table)
     target = load_writable_table(table._source)
@@ -155,7 +156,7 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
             f"{table.name} has format version {version}: PyIceberg 0.12 writes rows of versions 1 and 2 only, "
             "append_dataframe writes them by Spark"
         )
-    if (refusal := find_refusal(target)) is not None:
+    if (refusal := find_refusal(target) or find_long_wait(target)) is not None:
         raise refusal
     _refuse_small_parts(target)
     try:

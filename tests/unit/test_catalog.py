@@ -84,6 +84,20 @@ def test_a_folder_opens_its_newest_version(small_table, tmp_path, hint, names, e
     assert icestats.load(str(folder.parent)).metadata.properties["name"] == expected
 
 
+@pytest.mark.parametrize("hint", ["../../other/v1", "../../other/v1.metadata.json"])
+def test_the_hint_of_a_folder_names_no_file_elsewhere(small_table, tmp_path, hint):
+    """It may have come with the table: another one was opened in its place, without a word."""
+    own, other = tmp_path / "t" / "metadata", tmp_path / "other"
+    for folder in (own, other):
+        folder.mkdir(parents=True)
+        (folder / "v1.metadata.json").write_bytes(local_path(small_table.metadata_location).read_bytes())
+    (own / "version-hint.text").write_text(hint)
+    assert icestats.load(str(own.parent))._source.metadata_location == str(own / "v1.metadata.json")
+    (own / "v1.metadata.json").rename(own / "00001-a.metadata.json")
+    with pytest.raises(icestats.TableNotFoundError, match="no valid version-hint"):
+        icestats.load(str(own.parent))
+
+
 def test_a_table_of_a_folder_is_refreshed_to_the_newest_version(small_table, tmp_path):
     folder = tmp_path / "hadoop" / "metadata"
     folder.mkdir(parents=True)

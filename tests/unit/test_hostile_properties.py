@@ -304,6 +304,38 @@ def test_a_table_whose_commits_wait_for_no_number_is_refused_before_anything_is_
     assert set(folder.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("waits", "is_long"),
+    [
+        ({"min-wait-ms": "1" + "0" * 12, "max-wait-ms": "1" + "0" * 12}, True),
+        ({"num-retries": "1000000", "max-wait-ms": "9" * 18, "total-timeout-ms": "1"}, True),
+        ({"num-retries": "1000000", "total-timeout-ms": "9" * 18}, True),
+        ({"num-retries": "0", "min-wait-ms": "9" * 18, "max-wait-ms": "9" * 18}, False),
+        ({"num-retries": "1000000", "max-wait-ms": "600000"}, False),
+        ({"max-wait-ms": "9" * 18, "total-timeout-ms": "9" * 18}, False),
+    ],
+)
+def test_a_table_whose_writes_would_wait_for_days_is_not_written(waits, is_long, rewrite, load):
+    """A write that met another slept for 31 years, as PyIceberg and Java do what the table's properties say."""
+    rows = load_iceberg_table(load()._source).scan().to_arrow()
+    folder = rewrite({f"commit.retry.{name}": value for name, value in waits.items()}).parent.parent
+    # The kit's own commits wait for a bounded time.
+    assert load().compute(manifests=True).commit().committed
+    before = sorted(folder.rglob("*"))
+    if not is_long:
+        assert writers.append(load(), rows).snapshot_id is not None
+        return
+    for write in (
+        lambda t: writers.append(t, rows),
+        lambda t: writers.overwrite(t, rows),
+        lambda t: writers.delete(t, "id = 1"),
+        lambda t: t.rewrite_manifests(dry_run=False),
+    ):
+        with pytest.raises(icestats.CommitError, match="would have a write wait for days"):
+            write(load())
+    assert sorted(folder.rglob("*")) == before
+
+
 UNKNOWN = {"source-id": 1, "transform": "zorder[3]", "direction": "asc", "null-order": "nulls-first"}
 GONE = UNKNOWN | {"source-id": 99, "transform": "identity"}
 SPEC = {"spec-id": 7, "fields": [{"source-id": 1, "field-id": 1700, "name": "z", "transform": "zorder[3]"}]}
