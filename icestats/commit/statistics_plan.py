@@ -202,15 +202,15 @@ def build_commit_plan(
     present = read_content(existing if base is None else base)
     written: list[NewBlob | CarriedBlob] = [*request.blobs, *carried]
     written.sort(key=hides)
-    stored = {key: held and held.stored for key, (held, _) in present.items()}
-    kept_keys = {blob_key(one.blob) for one in carried if stored.get(blob_key(one.blob)) == one.stored}
+    stored = {(key, held.stored) for key, (blobs, _) in present.items() for held in blobs}
+    joined = {blob_key(one.blob) for one in carried if (blob_key(one.blob), one.stored) not in stored}
     keys = [blob_key(one.blob if isinstance(one, CarriedBlob) else one) for one in written]
     still = {blob_key(entry) for file in existing for entry in file.entry.blobs}
     path = new_metadata_path(table, f"{request.snapshot_id}-", ".stats")
     properties[CHANGES] = describe_changes(
         (path, None if before is None else before.statistics_path),
         keys,
-        (new_keys, set(keys) - kept_keys - new_keys),
+        (new_keys, joined),
         {k: v for k, v in present.items() if k not in still},
     )
     puffin = write_puffin(written, properties=properties)
