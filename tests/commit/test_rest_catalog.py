@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import icestats
-from icestats.commit.partition_statistics_commit import prepare_partition_commit
+from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_removal
 from icestats.errors import CommitError, StatisticsMissingError
@@ -187,6 +187,26 @@ def test_a_commit_that_was_taken_though_the_catalog_says_no_loses_no_file(table,
     result = commit(rest_table, theta(table, 1))
     assert stored(table) == {(THETA, (1,)): b"theta"}
     assert statistics_files(table) == [Path(result.statistics_path).name]
+
+
+def test_a_commit_of_which_others_have_replaced_a_part_by_then_loses_no_file(table, rest_table, monkeypatch):
+    """The catalog says no to a request that was sent again, and logs no versions (Nessie)."""
+    now, answer, done = table.current_snapshot().snapshot_id, Rest.answer, []
+
+    def answer_late(request, status, document):
+        document.get("metadata", {}).pop("metadata-log", None)
+        if status == 409 and not done:
+            done.append(commit_partition_statistics(table, prepare_partition_commit(table, now, b"theirs", "parquet")))
+            monkeypatch.setattr(Rest, "taken_and", 0)
+        answer(request, status, document)
+
+    monkeypatch.setattr(Rest, "taken_and", 409)
+    monkeypatch.setattr(Rest, "answer", answer_late)
+    partitions = prepare_partition_commit(rest_table, now, b"mine", "parquet")
+    commit_statistics(replace(prepare_commit(rest_table, [theta(table, 1)]), partitions=partitions))
+    assert stored(table) == {(THETA, (1,)): b"theta"}
+    [entry] = table.refresh().metadata.partition_statistics
+    assert Path(entry.statistics_path[7:]).read_bytes() == b"theirs"
 
 
 @pytest.mark.parametrize("restore", [False, True])
