@@ -365,7 +365,9 @@ def test_what_others_have_removed_and_cannot_be_left_out_again_is_said(table, re
     assert stored(table) == {(THETA, (1,)): b"mine"}
 
 
-def test_where_the_catalog_logs_no_versions_a_commit_says_that_it_could_not_look(table, rest_table, monkeypatch):
+def test_where_the_catalog_logs_no_versions_a_commit_and_a_removal_say_that_they_could_not_look(
+    table, rest_table, monkeypatch
+):
     """So does Nessie."""
     answer = Rest.answer
 
@@ -376,6 +378,30 @@ def test_where_the_catalog_logs_no_versions_a_commit_says_that_it_could_not_look
     monkeypatch.setattr(Rest, "answer", answer_without_log)
     result = commit(rest_table, theta(table, 1))
     assert [line for line in result.warnings if "could not be checked: the catalog logs no versions" in line]
+    removed = commit_removal(prepare_removal(rest_table, result.snapshot_id))
+    assert [note for note in removed.notes if "could not be checked: the catalog logs no versions" in note]
+
+
+def test_a_removal_says_that_it_could_not_look_where_a_version_is_gone(table, rest_table, monkeypatch):
+    """Others commit just before it, and their version of the metadata is deleted as soon as it is replaced."""
+    commit(rest_table, theta(table, 1))
+    plan, post = prepare_removal(rest_table, table.current_snapshot().snapshot_id), Rest.do_POST
+    answer = Rest.answer
+
+    def answer_late(request, status, document):
+        if request.command == "POST":
+            metadata_files(table)[-2].unlink()
+        answer(request, status, document)
+
+    def post_late(request):
+        commit(table.refresh(), theta(table, 2, b"theirs"))
+        post(request)
+
+    monkeypatch.setattr(Rest, "answer", answer_late)
+    monkeypatch.setattr(Rest, "do_POST", post_late)
+    [note] = commit_removal(plan).notes
+    assert "could not be checked: " in note
+    assert "no such file" in note
 
 
 @pytest.mark.parametrize("answer", ["a redirection", "the table as it was"])
