@@ -23,6 +23,7 @@ from icestats.commit.table_state import (
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import walk_ancestors
 from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer, read_stored_blob
+from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 CARRIES_EARLIER = "icestats.carries-earlier-blobs"
 """Property of a file: checksums of the paths of ancestors' files, whose blobs it has where no nearer file has them."""
-_DELETION_VECTOR = "deletion-vector-v1"
+_NEVER_CARRIED = ("deletion-vector-v1", HIVE_COLUMNS)
+"""Hive takes what a snapshot's file has for that snapshot's, whatever a blob says (`IcebergTableUtil.readColStats`)."""
 
 
 def read_earlier(
@@ -59,8 +61,8 @@ def read_earlier(
 
     Notes
     -----
-    Left out are blobs of columns that the current schema does not have. A file that is gone or damaged hinders no
-    commit; a storage that fails does, with CommitError.
+    Left out are blobs of columns that the current schema does not have, and Hive's own. A file that is gone or damaged
+    hinders no commit; a storage that fails does, with CommitError.
     """
     columns, ages = current_columns(table), _count_ages(table, snapshot_id)
 
@@ -82,7 +84,7 @@ def read_earlier(
             continue
         try:
             footer = read_puffin_footer(files, path)
-            blobs_there = [b for b in footer.blobs if b.type != _DELETION_VECTOR]
+            blobs_there = [b for b in footer.blobs if b.type not in _NEVER_CARRIED]
             # Somebody may have committed to an ancestor after its descendants: a farther file may have what is nearer.
             lacking = [b for b in blobs_there if age(b) < taken.get(blob_key(b), len(ages) + 1)]
             wanted = [b for b in lacking if columns.keys() >= set(b.field_ids)]

@@ -175,7 +175,7 @@ def _commit_entries(
         kept = f", and {', '.join(paths)} is left on storage in case it still arrives" if paths else ""
         # A request that was sent twice, since its first answer was lost, fails though the commit has been taken.
         try:
-            arrived = find_committed(table, changes, known)
+            arrived = find_committed(table, changes, known, paths)
         except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
             # A table that is gone by both answers refers to no file.
             if not (isinstance(error, NoSuchTableError) and isinstance(unseen.__context__, NoSuchTableError)):

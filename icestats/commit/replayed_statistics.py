@@ -8,6 +8,7 @@ these changes, in the order of the metadata's versions, tell what should stand t
 from __future__ import annotations
 
 import posixpath
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -29,8 +30,8 @@ which have come to these, as bits, and which types and fields it has left out.
 
 A copy by another name is no change of anything: it is put back with all that it holds."""
 
-Content = Mapping[BlobKey, tuple[CarriedBlob | None, BlobMetadata | None]]
-"""The blobs of a file and what metadata.json lists of them."""
+Content = Mapping[BlobKey, tuple[tuple[CarriedBlob, ...], tuple[BlobMetadata, ...]]]
+"""The blobs of a file and what metadata.json lists of them; several of a key, as Hive's by partition, stay together."""
 
 
 class Course(NamedTuple):
@@ -47,30 +48,32 @@ class Course(NamedTuple):
 
 def read_content(files: Sequence[ExistingFile]) -> Content:
     """Return what files of a snapshot hold together, the most important one first."""
-    content: dict[BlobKey, tuple[CarriedBlob | None, BlobMetadata | None]] = {}
+    content: dict[BlobKey, tuple[tuple[CarriedBlob, ...], tuple[BlobMetadata, ...]]] = {}
     for file in files:
-        blobs = {blob_key(carried.blob): carried for carried in file.blobs}
-        listed = {blob_key(entry): entry for entry in file.entry.blobs}
-        for key in [*blobs, *listed]:
-            content.setdefault(key, (blobs.get(key), listed.get(key)))
+        found: dict[BlobKey, tuple[list[CarriedBlob], list[BlobMetadata]]] = defaultdict(lambda: ([], []))
+        for carried in file.blobs:
+            found[blob_key(carried.blob)][0].append(carried)
+        for entry in file.entry.blobs:
+            found[blob_key(entry)][1].append(entry)
+        for key, (blobs, listed) in found.items():
+            content.setdefault(key, (tuple(blobs), tuple(listed)))
     return content
 
 
 def as_file(content: Content, entry: StatisticsFile, properties: Mapping[str, str]) -> ExistingFile:
     """Return what is due as if a file held it."""
-    listed = tuple(listed for _, listed in content.values() if listed is not None)
-    return ExistingFile(
-        replace(entry, blobs=listed), tuple(carried for carried, _ in content.values() if carried), properties
-    )
+    blobs = tuple(carried for held, _ in content.values() for carried in held)
+    listed = tuple(entry for _, entries in content.values() for entry in entries)
+    return ExistingFile(replace(entry, blobs=listed), blobs, properties)
 
 
 def is_same_as(puffin: PuffinBytes, entry: StatisticsFile, file: ExistingFile | None) -> bool:
     """Whether a snapshot's file has the blobs of another one, and lists the same."""
     if file is None:
         return not puffin.blobs
-    theirs = {blob_key(c.blob): (replace(c.blob, offset=0), c.stored) for c in file.blobs}
-    ours = {blob_key(b): (replace(b, offset=0), puffin.data[b.offset : b.offset + b.length]) for b in puffin.blobs}
-    return ours == theirs and set(map(repr, entry.blobs)) == set(map(repr, file.entry.blobs))
+    theirs = [(repr(replace(c.blob, offset=0)), c.stored) for c in file.blobs]
+    ours = [(repr(replace(b, offset=0)), puffin.data[b.offset : b.offset + b.length]) for b in puffin.blobs]
+    return sorted(ours) == sorted(theirs) and set(map(repr, entry.blobs)) == set(map(repr, file.entry.blobs))
 
 
 class Changes(NamedTuple):
@@ -160,7 +163,7 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
 
 def _join(due: Content, content: Content, joined: frozenset[BlobKey], snapshot_id: int | None) -> Content:
     """Return what of a file is added to what is due: all that this lacks, and what was made for a snapshot."""
-    newer = {key for key in joined if (held := content[key][0]) and held.blob.snapshot_id == snapshot_id}
+    newer = {key for key in joined if any(held.blob.snapshot_id == snapshot_id for held in content[key][0])}
     return {key: content[key] for key in joined if key in newer or key not in due}
 
 

@@ -26,7 +26,7 @@ from icestats.commit.table_state import (
 from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from icestats.read.puffin.puffin import PuffinBlob
-from icestats.read.puffin.statistics_age import THETA, TIME_TRAP, ZONELESS_TIMES
+from icestats.read.puffin.statistics_age import THETA, TIME_TRAP, ZONELESS_TIMES, is_zeroed_by_spark
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 # The first version of Spark that estimates by the NDV where there are no bounds (SPARK-56485).
 _SPARK_WITHOUT_TRAP = (4, 2)
-# Spark before that asks whether a literal lies between a column's min and max, except for strings and binaries; without
-# min and max the answer is no. A boolean's equality is rewritten before.
-_TRAPPED_TYPES = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +78,8 @@ class CommitPlan:
     """What engines will do differently."""
     warnings: tuple[str, ...]
     current_schema_id: int
-    trapped: tuple[str, ...]
-    """The columns for which versions of Spark estimate 0 rows: see `is_spark_trapped`."""
+    trap: str
+    """What versions of Spark estimate 0 rows for, see `is_spark_trapped`; nothing where no listed column is so."""
     is_new: bool
     """Whether the file would differ from the one that the snapshot has."""
     request: CommitRequest = field(repr=False)
@@ -128,7 +125,7 @@ class CommitPlan:
                 f"({sum(b.listed for b in self.blobs)} listed in metadata.json, {len(self.kept)} kept{replaced}) "
                 f"for snapshot {self.snapshot_id}"
             )
-            traps = [f"effect: {_explain_trap(self.trapped)}"] if self.trapped else []
+            traps = [f"effect: {self.trap}"] if self.trap else []
             return printable_lines([done, *traps, *(f"warning: {warning}" for warning in self.warnings)])
         lines = [
             f"table {self.table_name}, snapshot {self.snapshot_id}",
@@ -202,15 +199,15 @@ def build_commit_plan(
     present = read_content(existing if base is None else base)
     written: list[NewBlob | CarriedBlob] = [*request.blobs, *carried]
     written.sort(key=hides)
-    stored = {key: held and held.stored for key, (held, _) in present.items()}
-    kept_keys = {blob_key(one.blob) for one in carried if stored.get(blob_key(one.blob)) == one.stored}
+    stored = {(key, held.stored) for key, (blobs, _) in present.items() for held in blobs}
+    joined = {blob_key(one.blob) for one in carried if (blob_key(one.blob), one.stored) not in stored}
     keys = [blob_key(one.blob if isinstance(one, CarriedBlob) else one) for one in written]
     still = {blob_key(entry) for file in existing for entry in file.entry.blobs}
     path = new_metadata_path(table, f"{request.snapshot_id}-", ".stats")
     properties[CHANGES] = describe_changes(
         (path, None if before is None else before.statistics_path),
         keys,
-        (new_keys, set(keys) - kept_keys - new_keys),
+        (new_keys, joined),
         {k: v for k, v in present.items() if k not in still},
     )
     puffin = write_puffin(written, properties=properties)
@@ -239,7 +236,7 @@ def build_commit_plan(
         effects=_explain_effects(after, columns),
         warnings=tuple(warnings.lines),
         current_schema_id=table.metadata.current_schema_id,
-        trapped=_find_trapped(after, columns),
+        trap=_explain_trap(after, columns),
         is_new=not _is_same(puffin, after, before, existing),
         request=request,
         table=table,
@@ -278,8 +275,8 @@ def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tu
         "--enable_reading_puffin_stats, the default after 4.5, until a newer one is listed",
         f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
     ]
-    trapped = _find_trapped(after, columns)
-    return (*effects, _explain_trap(trapped)) if trapped else tuple(effects)
+    trap = _explain_trap(after, columns)
+    return (*effects, trap) if trap else tuple(effects)
 
 
 def is_spark_trapped(version: str) -> bool:
@@ -293,20 +290,20 @@ def is_spark_trapped(version: str) -> bool:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < _SPARK_WITHOUT_TRAP
 
 
-def _find_trapped(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
-    listed = _columns_with_ndv(after, columns)
-    return tuple(column.name for column in listed if _TRAPPED_TYPES.fullmatch(column.type))
-
-
 def _columns_with_ndv(after: StatisticsFile, columns: Mapping[int, Column]) -> list[Column]:
     return [columns[entry.field_ids[0]] for entry in after.blobs if entry.type == THETA]
 
 
-def _explain_trap(trapped: Sequence[str]) -> str:
+def _explain_trap(after: StatisticsFile, columns: Mapping[int, Column]) -> str:
+    listed = _columns_with_ndv(after, columns)
+    equal = [column.name for column in listed if is_zeroed_by_spark(column.type)]
+    several = [column.name for column in listed if column.name not in equal and is_zeroed_by_spark(column.type, 2)]
+    found = (("an equality on ", equal), ("IN or <=> on ", several))
+    said = " and ".join(what + ", ".join(names) for what, names in found if names)
     before = ".".join(str(number) for number in _SPARK_WITHOUT_TRAP)
-    return (
-        f"Spark before {before} with spark.sql.cbo.enabled=true estimates 0 rows for an equality on "
-        f"{', '.join(trapped)} (an NDV without bounds, SPARK-52868): leave them out with list_ndv where that matters"
+    return said and (
+        f"Spark before {before} with spark.sql.cbo.enabled=true estimates 0 rows for {said} "
+        "(an NDV without bounds, SPARK-52868): leave them out with list_ndv where that matters"
     )
 
 

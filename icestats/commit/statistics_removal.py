@@ -348,8 +348,8 @@ def commit_removal(plan: RemovalPlan) -> RemovalPlan:
             paths = [entry.statistics_path for entry, _ in files]
             committed = commit_entries(fresh, changes, left, paths, schema_id)
             if committed is not None:
-                _put_back(committed, changes, before)
-                return replace(plan, removals=tuple(map(_with_copy, plan.removals, copies)))
+                notes = (*plan.notes, *_put_back(committed, changes, before))
+                return replace(plan, removals=tuple(map(_with_copy, plan.removals, copies)), notes=notes)
         raise CommitError(f"others kept committing to {table_name(plan.table)}: nothing was removed, try again")
 
 
@@ -359,11 +359,22 @@ def _with_copy(removal: EntryRemoval, made: tuple[Entry, bytes] | None) -> Entry
     return EntryRemoval(removal.before, made[0], removal.after.statistics_path)
 
 
-def _put_back(table: Table, changes: Sequence[EntryChange], known: Table) -> None:
-    """Put back what others have committed between the last look and a removal, where a server decides alone."""
-    version = None if checks_requirements(table) else _find_replaced(table, changes, known.metadata_location)
+def _put_back(table: Table, changes: Sequence[EntryChange], known: Table) -> tuple[str, ...]:
+    """Put back what others have committed between the last look and a removal, where a server decides alone.
+
+    Returns what could not be checked.
+    """
+    if checks_requirements(table):
+        return ()
+    unknown = "whether this took out what others committed in between could not be checked"
+    if not table.metadata.metadata_log:
+        return (f"{unknown}: the catalog logs no versions",)
+    try:
+        version = next(iter(find_between(table, changes, known.metadata_location)), None)
+    except MetadataError as error:
+        return (f"{unknown}: {error}",)
     if version is None or all(_was_known(version, change) for change in changes):
-        return
+        return ()
     theirs = [find_listed(version, change.snapshot_id, change.kind) for change in changes]
     try:
         _commit_back(table, changes, theirs, known)
@@ -407,14 +418,6 @@ def _look_at(known: Table, table: Table, change: EntryChange) -> Course:
     course = Course(base, known.metadata_location, _path(entry))
     course = advance(course, table, change.snapshot_id, own=(_path(change.after),))
     return course._replace(takes_out=False)
-
-
-def _find_replaced(table: Table, changes: Sequence[EntryChange], known: str) -> TableMetadata | None:
-    """Return what some changes were made to, other than the known version; None where that cannot be read either."""
-    try:
-        return next(iter(find_between(table, changes, known)), None) if changes else None
-    except MetadataError:
-        return None
 
 
 def _path(entry: Entry | None) -> str | None:

@@ -376,7 +376,9 @@ def _find_copied(path: str | None) -> str | None:
     return None if found is None else found[1]
 
 
-def find_committed(table: Table, changes: Sequence[EntryChange], known: Collection[str]) -> Table | None:
+def find_committed(
+    table: Table, changes: Sequence[EntryChange], known: Collection[str], written: Collection[str] = ()
+) -> Table | None:
     """Return the table as its catalog has it now if all of some changes are in it, or were since a version; else None.
 
     Parameters
@@ -387,13 +389,20 @@ def find_committed(table: Table, changes: Sequence[EntryChange], known: Collecti
         What was to be committed.
     known : collection of str
         Where the metadata.json is that they were to change, and where those before it are.
+    written : collection of str
+        The files that were written for this commit alone: one of them in the table shows that it has been done, though
+        others have changed the rest since.
     """
+
+    def is_done(metadata: IcebergMetadata | TableMetadata) -> bool:
+        return shows_all(metadata, changes) or any(find_path(metadata, change) in written for change in changes)
+
     fresh = reload_table(table)
     if fresh.metadata_location in known:
         return None
-    if shows_all(fresh.metadata, changes):
+    if is_done(fresh.metadata):
         return fresh
-    return fresh if any(shows_all(metadata, changes) for metadata in _read_log(fresh, known)) else None
+    return fresh if any(map(is_done, _read_log(fresh, known))) else None
 
 
 def find_between(table: Table, of: Sequence[Entry | EntryChange], known: str) -> list[TableMetadata]:

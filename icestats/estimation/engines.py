@@ -15,7 +15,7 @@ from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, time_estimates
 from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.storage import local_path
-from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps
+from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps, is_zeroed_by_spark
 from icestats.snapshot.filter_sql import build_sql
 from icestats.snapshot.pruning.plan_reader import read_plan
 from icestats.snapshot.snapshot_reader import SnapshotReader
@@ -30,7 +30,6 @@ _SPARK = {
     "spark-cbo-off": "cost-based optimizer off",
     _CBO_NDV: "cost-based optimizer on, with the NDV that metadata.json lists",
 }
-_TEXTUAL = ("string", "binary")
 
 
 def choose_engines(engines: bool | Sequence[str]) -> tuple[str, ...]:
@@ -157,4 +156,5 @@ def find_traps(reader: SnapshotReader, question: Question, found: Sequence[Sourc
 
 
 def _is_zeroed(leaf: Leaf) -> bool:
-    return bool(leaf.values.points) and not leaf.values.ranges and leaf.type not in _TEXTUAL
+    points = leaf.values.points
+    return bool(points) and not leaf.values.ranges and is_zeroed_by_spark(leaf.type, len(points))

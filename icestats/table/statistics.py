@@ -514,7 +514,7 @@ def _build_report(plan: CommitPlan, warning: str | None = None) -> CommitReport:
 
 def _explain_running_spark(plan: CommitPlan) -> list[str]:
     """Say whether the Spark that runs in this process estimates 0 rows, where some does."""
-    if not plan.trapped or "pyspark" not in sys.modules:
+    if not plan.trap or "pyspark" not in sys.modules:
         return []
     from icestats.commit.statistics_plan import is_spark_trapped
     from icestats.spark.session import find_running_version

@@ -109,9 +109,9 @@ def test_a_column_that_the_nearer_file_does_not_list_stays_unlisted(table):
 
 
 def test_what_no_reader_wants_is_not_carried_forward(table):
-    """Sketches of a column that was dropped since, and deletion vectors."""
-    vector = blob(table, "deletion-vector-v1", 1, b"vector")
-    commit(table, theta(table, 3), kll(table, 1), vector)
+    """Sketches of a column that was dropped since, deletion vectors, and what Hive takes for the snapshot's own."""
+    vector, of_hive = blob(table, "deletion-vector-v1", 1, b"vector"), blob(table, "ColumnStatisticsObj", 1, b"java")
+    commit(table, theta(table, 3), kll(table, 1), vector, of_hive)
     with table.update_schema() as update:
         update.delete_column("c")
     table.append(ROWS.drop_columns("c"))

@@ -14,6 +14,7 @@ from tests.committed_statistics import (
     KLL,
     ROWS,
     THETA,
+    blob,
     commit,
     entries,
     kll,
@@ -136,6 +137,18 @@ def test_an_ancestor_s_sketches_come_back_with_the_next_commit(table, rest_table
     monkeypatch.undo()
     commit(table.refresh(), theta(table, 2, b"later"))
     assert (KLL, (3,)) in stored(table)
+
+
+def test_blobs_of_one_type_and_field_stay_together(table, rest_table, before_post):
+    """Hive writes one for each partition."""
+    parts = [blob(table, "ColumnStatisticsObj", 1, value, partition=f"p={value}") for value in (b"1", b"2")]
+    register(table, write_foreign(table, *parts), [])
+    before_post(lambda: commit(table.refresh(), theta(table, 3, b"theirs")))
+    commit(rest_table.refresh(), theta(table, 2, b"mine"))
+    [entry] = entries(table)
+    found = read_puffin_footer(Storage(), entry.statistics_path).blobs
+    assert [one.properties for one in found if one.type == "ColumnStatisticsObj"] == [one.properties for one in parts]
+    assert {(THETA, (2,)), (THETA, (3,))} < stored(table).keys()
 
 
 def test_what_was_asked_for_keeps_its_warnings(table, rest_table, before_post):

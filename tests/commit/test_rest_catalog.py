@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import icestats
-from icestats.commit.partition_statistics_commit import prepare_partition_commit
+from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_removal
 from icestats.errors import CommitError, StatisticsMissingError
@@ -189,6 +189,26 @@ def test_a_commit_that_was_taken_though_the_catalog_says_no_loses_no_file(table,
     assert statistics_files(table) == [Path(result.statistics_path).name]
 
 
+def test_a_commit_of_which_others_have_replaced_a_part_by_then_loses_no_file(table, rest_table, monkeypatch):
+    """The catalog says no to a request that was sent again, and logs no versions (Nessie)."""
+    now, answer, done = table.current_snapshot().snapshot_id, Rest.answer, []
+
+    def answer_late(request, status, document):
+        document.get("metadata", {}).pop("metadata-log", None)
+        if status == 409 and not done:
+            done.append(commit_partition_statistics(table, prepare_partition_commit(table, now, b"theirs", "parquet")))
+            monkeypatch.setattr(Rest, "taken_and", 0)
+        answer(request, status, document)
+
+    monkeypatch.setattr(Rest, "taken_and", 409)
+    monkeypatch.setattr(Rest, "answer", answer_late)
+    partitions = prepare_partition_commit(rest_table, now, b"mine", "parquet")
+    commit_statistics(replace(prepare_commit(rest_table, [theta(table, 1)]), partitions=partitions))
+    assert stored(table) == {(THETA, (1,)): b"theta"}
+    [entry] = table.refresh().metadata.partition_statistics
+    assert Path(entry.statistics_path[7:]).read_bytes() == b"theirs"
+
+
 @pytest.mark.parametrize("restore", [False, True])
 def test_through_a_rest_catalog_a_removal_takes_nothing_that_others_commit_in_between(
     table, rest_table, restore, monkeypatch
@@ -345,7 +365,9 @@ def test_what_others_have_removed_and_cannot_be_left_out_again_is_said(table, re
     assert stored(table) == {(THETA, (1,)): b"mine"}
 
 
-def test_where_the_catalog_logs_no_versions_a_commit_says_that_it_could_not_look(table, rest_table, monkeypatch):
+def test_where_the_catalog_logs_no_versions_a_commit_and_a_removal_say_that_they_could_not_look(
+    table, rest_table, monkeypatch
+):
     """So does Nessie."""
     answer = Rest.answer
 
@@ -356,6 +378,30 @@ def test_where_the_catalog_logs_no_versions_a_commit_says_that_it_could_not_look
     monkeypatch.setattr(Rest, "answer", answer_without_log)
     result = commit(rest_table, theta(table, 1))
     assert [line for line in result.warnings if "could not be checked: the catalog logs no versions" in line]
+    removed = commit_removal(prepare_removal(rest_table, result.snapshot_id))
+    assert [note for note in removed.notes if "could not be checked: the catalog logs no versions" in note]
+
+
+def test_a_removal_says_that_it_could_not_look_where_a_version_is_gone(table, rest_table, monkeypatch):
+    """Others commit just before it, and their version of the metadata is deleted as soon as it is replaced."""
+    commit(rest_table, theta(table, 1))
+    plan, post = prepare_removal(rest_table, table.current_snapshot().snapshot_id), Rest.do_POST
+    answer = Rest.answer
+
+    def answer_late(request, status, document):
+        if request.command == "POST":
+            metadata_files(table)[-2].unlink()
+        answer(request, status, document)
+
+    def post_late(request):
+        commit(table.refresh(), theta(table, 2, b"theirs"))
+        post(request)
+
+    monkeypatch.setattr(Rest, "answer", answer_late)
+    monkeypatch.setattr(Rest, "do_POST", post_late)
+    [note] = commit_removal(plan).notes
+    assert "could not be checked: " in note
+    assert "no such file" in note
 
 
 @pytest.mark.parametrize("answer", ["a redirection", "the table as it was"])

@@ -401,6 +401,15 @@ def test_what_was_committed_says_where_spark_estimates_no_rows(table):
     assert "0 rows" not in commit(table, theta(table, 2), keep_earlier=False).describe()
 
 
+def test_booleans_are_said_to_be_estimated_at_no_rows_for_several_values_alone(catalog):
+    """Spark 4.1 rewrites `b = true`, and estimates 0 rows for `b in (true, false)`."""
+    rows = pa.table({"a": [1, 2], "b": [True, False], "s": ["x", "y"]})
+    table = catalog.create_table("db.flags", schema=rows.schema)
+    table.append(rows)
+    assert "0 rows for IN or <=> on b (" in commit(table, theta(table, 2), theta(table, 3)).describe()
+    assert "0 rows for an equality on a and IN or <=> on b (" in commit(table, theta(table, 1)).describe()
+
+
 def test_the_preview_says_where_hive_loses_its_own_statistics(table):
     register(table, write_foreign(table, blob(table, "ColumnStatisticsObj", 1, b"java")), [])
     report = commit(table, theta(table, 2)).describe()

@@ -30,6 +30,7 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
+    BooleanType,
     DateType,
     FloatType,
     IntegerType,
@@ -66,7 +67,7 @@ from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import TableStatistics
 from icestats.table.statistics import Statistics
-from tests.committed_statistics import KLL, blob
+from tests.committed_statistics import KLL, blob, theta
 from tests.scanned_partitions import scan
 from tests.written_deletes import compact, delete_equal, delete_positions, list_data_files
 
@@ -245,6 +246,23 @@ def test_a_missing_statistics_file_leaves_the_other_sources(
         assert estimates[source].rows is None
     assert estimates["combined"].rows == estimates["data-files"].rows
     assert "gone.stats" in str(estimates.findings)
+
+
+@pytest.mark.parametrize(
+    ("filter_text", "is_trapped"),
+    [("n = 1", True), ("b = true", False), ("b in (true, false)", True), (f"u = '{uuid.UUID(int=1)}'", False)],
+)
+def test_the_trap_of_spark_is_said_where_it_estimates_no_rows(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], filter_text: str, is_trapped: bool
+) -> None:
+    """Spark 4.1 rewrites a boolean's equality, and takes a UUID for text."""
+    fields = [NestedField(1, "n", LongType()), NestedField(2, "b", BooleanType()), NestedField(3, "u", UUIDType())]
+    table = catalog.create_table("db.traps", Schema(*fields))
+    rows = [{"n": 1, "b": True, "u": uuid.UUID(int=1).bytes}, {"n": 2, "b": False, "u": uuid.UUID(int=2).bytes}]
+    table.append(pa.Table.from_pylist(rows, schema=schema_to_pyarrow(table.schema(), include_field_ids=False)))
+    commit_statistics(prepare_commit(table, [theta(table, field.field_id) for field in fields]))
+    findings = icestats.load("db.traps", catalog=catalog_properties).estimate(filter_text).findings
+    assert any("estimates 0 rows" in finding.title for finding in findings) is is_trapped
 
 
 def test_nested_fields_and_uuids_are_asked_about(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:

@@ -21,6 +21,9 @@ ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
 _PRESTO_FORMAT_VERSION = 2
 _PRESTO_REFUSES = re.compile(r"timestamptz|timestamp(tz)?_ns")
+# Spark before 4.2 asks whether a literal lies between a column's min and max, except for strings, to which it counts
+# UUIDs, and binaries; without min and max the answer is no.
+_ZEROED_TYPES = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,19 @@ TIME_TRAP = (
     "with spark.sql.cbo.enabled, Spark 4.1 fails on joins with a range of a timestamp without a zone that has an NDV"
 )
 """`FilterEstimation.evaluateBinary` has no case for `TimestampNTZType`: a MatchError."""
+
+
+def is_zeroed_by_spark(type_text: str, value_count: int = 1) -> bool:
+    """Whether Spark before 4.2 estimates 0 rows for some values of a column that has an NDV and no bounds.
+
+    A boolean's equality is rewritten before, so it takes IN with two values, or `<=>`.
+
+    Examples
+    --------
+    >>> is_zeroed_by_spark("long"), is_zeroed_by_spark("boolean"), is_zeroed_by_spark("boolean", 2)
+    (True, False, True)
+    """
+    return _ZEROED_TYPES.fullmatch(type_text) is not None or (type_text == "boolean" and value_count > 1)
 
 
 def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Finding]:
