@@ -162,7 +162,7 @@ def test_the_report_says_whether_this_spark_estimates_no_rows(spark, own_table):
 
 
 def test_spark_joins_a_table_with_timestamps_without_a_zone(spark):
-    """With their NDV listed, a range on them is a MatchError in FilterEstimation."""
+    """With their NDV listed, a range and an IN on them are a MatchError in FilterEstimation."""
     name = "icestats.zoneless.times"
     spark.sql("create namespace if not exists icestats.zoneless")
     spark.sql(f"create table {name} (k bigint, at timestamp_ntz) using iceberg")
@@ -170,8 +170,9 @@ def test_spark_joins_a_table_with_timestamps_without_a_zone(spark):
     icestats.load(name, spark=spark).compute().commit()
     spark.conf.set("spark.sql.cbo.enabled", "true")
     try:
-        query = f"select count(*) from {name} a join {name} b on a.k = b.k where a.at > timestamp_ntz'2025-01-01'"
-        assert spark.sql(query).first()[0] == 100
+        joined = f"select count(*) from {name} a join {name} b on a.k = b.k where a.at"
+        for condition in ("> timestamp_ntz'2025-01-01'", "in (timestamp_ntz'2026-01-01', timestamp_ntz'2026-01-02')"):
+            assert spark.sql(f"{joined} {condition}").first()[0] == 100
     finally:
         spark.conf.unset("spark.sql.cbo.enabled")
         spark.sql(f"drop table {name} purge")

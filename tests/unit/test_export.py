@@ -213,7 +213,7 @@ def test_spark_and_trino_get_settings_traps_and_a_statement(typed):
         "EXPLAIN COST SELECT * FROM `catalog`.`db`.`typed`;",
     ]
     assert "It finds the NDV of 9 columns, for exactly this snapshot" in spark
-    assert "SPARK-52868): here n, x, amount, day." in spark
+    assert "SPARK-52868): here flag, n, x, amount, day." in spark
     assert statements(trino) == [
         'SET SESSION "catalog".statistics_enabled = true;',
         'SHOW STATS FOR "catalog"."db"."typed";',

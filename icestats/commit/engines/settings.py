@@ -10,17 +10,17 @@ from collections.abc import Iterator, Sequence
 from icestats.answers.text import counted, printable_lines, quote_name
 from icestats.commit.engines.exported_table import ExportedTable
 from icestats.iceberg.metadata import Schema
+from icestats.read.puffin.statistics_age import is_zeroed_by_spark
 from icestats.read.puffin.statistics_files import CommittedBlob
 
 _QUOTE = '"'
-_NUMBERS = ("int", "long", "float", "double", "decimal", "date", "timestamp")
 
 
 def write_spark_settings(table: ExportedTable, schema: Schema, blobs: Sequence[CommittedBlob]) -> str:
     """Return the settings that make Spark read what is committed, the traps, and the statement that shows it."""
     used = _find_used("Spark", blobs, schema)
     types = {column.name: column.type for column in table.columns}
-    numeric = [name for name in used if types.get(name, "").startswith(_NUMBERS)]
+    trapped = [name for name in used if is_zeroed_by_spark(types.get(name, ""), 2)]
     said = [
         f"{table.describe()}: Spark reads Iceberg's statistics itself, so nothing is exported.",
         *_found(
@@ -30,8 +30,9 @@ def write_spark_settings(table: ExportedTable, schema: Schema, blobs: Sequence[C
         ),
     ]
     traps = [
-        "TRAP: Spark before 4.2 estimates 0 rows for an equality on a numeric column that has an NDV (SPARK-52868)"
-        + (f": here {', '.join(numeric)}. " if numeric else ". ")
+        "TRAP: Spark before 4.2 estimates 0 rows for an equality on numbers, dates and times that have an NDV, and for "
+        "IN on booleans (SPARK-52868)"
+        + (f": here {', '.join(trapped)}. " if trapped else ". ")
         + "Commit with list_ndv= (--list-ndv) to choose the columns.",
         "TRAP: remove the statistics before you drop a column that has a listed NDV, or joins of the table fail.",
         "Shows rowCount and sizes, estimated with these settings:",

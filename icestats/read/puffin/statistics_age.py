@@ -188,9 +188,10 @@ def _find_listed(metadata: TableMetadata, snapshot: Snapshot) -> list[BlobMetada
 
 ZONELESS_TIMES = ("timestamp", "timestamp_ns")
 TIME_TRAP = (
-    "with spark.sql.cbo.enabled, Spark 4.1 fails on joins with a range of a timestamp without a zone that has an NDV"
+    "with spark.sql.cbo.enabled, Spark 4.1 fails on joins with a range or an IN of a timestamp without a zone that has "
+    "an NDV"
 )
-"""`FilterEstimation.evaluateBinary` has no case for `TimestampNTZType`: a MatchError."""
+"""`evaluateBinary` and `evaluateInSet` of `FilterEstimation` have no case for `TimestampNTZType`: a MatchError."""
 
 
 def is_zeroed_by_spark(type_text: str, value_count: int = 1) -> bool:
