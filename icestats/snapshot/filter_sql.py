@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+import numpy as np
+
 from icestats.answers.text import quote_name, quote_text
 from icestats.iceberg.filters.value_sets import All, Interval, Leaf, Tree, build_prefix
 from icestats.iceberg.metadata import Field, Schema
-from icestats.iceberg.types import UNITS_A_DAY, decode_json, encode_value, parse_type
+from icestats.iceberg.types import UNITS_A_DAY, PrimitiveType, decode_json, encode_value, parse_type
 from icestats.stats.kll_items import item_value
 
 Dialect = Literal["spark", "duckdb"]
@@ -146,7 +148,17 @@ def _literal(type_text: str, item: Any, dialect: Dialect) -> str:
     if kind.name == "string":
         return _text_literal(item, dialect)
     own_name = _TYPES[dialect].get(kind.name, kind.name)
-    return f"cast('{decode_json(type_text, encode_value(type_text, item))}' as {own_name})"
+    text = decode_json(type_text, encode_value(type_text, item))
+    return f"cast('{_beyond_text(kind, item) if isinstance(text, int) else text}' as {own_name})"
+
+
+def _beyond_text(kind: PrimitiveType, item: int) -> str:
+    """Return a date or timestamp of before the year 1 or after 9999, which Python has none for; a number is a year."""
+    if kind.name == "time":
+        return str(item)
+    text = str(np.datetime64(item, "D" if kind.name == "date" else "us"))
+    # NumPy counts the sign among the four digits of a year.
+    return text.replace("-", "-0", text.startswith("-")) + ("+00:00" if kind.name == "timestamptz" else "")
 
 
 def _float_literal(item: float, name: str, dialect: Dialect) -> str:

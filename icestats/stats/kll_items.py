@@ -103,7 +103,9 @@ def item_beside(type_text: str, item: Any, way: int) -> Any:
     """
     kind = parse_type(type_text).name
     if kind == "float":
-        return float(np.nextafter(np.float32(item), np.float32(way * np.inf)))
+        # Beside the greatest is infinity.
+        with np.errstate(over="ignore"):
+            return float(np.nextafter(np.float32(item), np.float32(way * np.inf)))
     return math.nextafter(item, way * math.inf) if kind == "double" else item + way
 
 

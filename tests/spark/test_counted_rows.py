@@ -92,6 +92,35 @@ def test_bounds_of_orc_that_are_compared_in_another_order_leave_out_no_rows(spar
     assert odd_bounds.plan(row_filter, rows=True).steps[-1].kept == count
 
 
+@pytest.fixture(scope="module")
+def odd_years(spark, namespace):
+    """An ORC file with a row a day, at 12 o'clock: two days before the year 1, and two after 9999, among others."""
+    name, noon = f"{namespace}.odd_years", "timestamp_micros(day * 86400000000L + 43200000000L)"
+    spark.sql(
+        f"create table {name} (day date, at timestamp_ntz, at_zone timestamp) using iceberg "
+        "tblproperties ('write.format.default' = 'orc')"
+    )
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.sql(
+        f"insert into {name} select date_from_unix_date(day), cast({noon} as timestamp_ntz), {noon} "
+        f"from values {', '.join(f'({day})' for day in ODD_DAYS)} as days(day)"
+    )
+    spark.conf.unset("spark.sql.session.timeZone")
+    return icestats.load(name)
+
+
+ODD_DAYS = (-800_000, -719_163, -719_162, 0, 2_932_896, 2_932_897, 3_000_000)
+
+
+@pytest.mark.parametrize("column", ["day", "at", "at_zone"])
+@pytest.mark.parametrize("day", [-800_000, -719_163, 2_932_897, 3_000_000])
+def test_days_beyond_the_years_of_python_are_counted(odd_years, column, day):
+    """Spark takes a number for a year, in the text of a date, and refuses it in that of a timestamp."""
+    literal = day if column == "day" else day * 86_400_000_000 + 43_200_000_000
+    counted = [odd_years.plan(f"{column} {sign} {literal}", rows=True).steps[-1].kept for sign in ("<", "=", ">=")]
+    assert counted == [sum(one < day for one in ODD_DAYS), 1, sum(one >= day for one in ODD_DAYS)]
+
+
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_groups_of_rows_that_pyiceberg_cannot_read_are_counted(spark, namespace, file_format):
     """NaN, zeros of either sign and nulls are a group each, as where PyIceberg counts them."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icestats.stats.kll import TEXT_LENGTH, KllSketch
-from icestats.stats.kll_items import item_type_of
+from icestats.stats.kll_items import item_beside, item_type_of
 from icestats.stats.kll_layout import ITEM_TYPES
 from tests.kll_sketches import LONG_MAX, sketch_of
 
@@ -202,3 +202,9 @@ def test_longs_too_large_for_doubles_widen_a_sketch_of_small_ones() -> None:
     sketch.update(pa.array([1, 2, 3]))
     sketch.update(pa.array([2**63 - 1, -(2**63)]))
     assert [item for item, _ in sketch.items()] == [-(2**63), 1, 2, 3, 2**63 - 1]
+
+
+@pytest.mark.parametrize("way", [-1, 1])
+def test_beside_the_greatest_float_is_infinity(way: int) -> None:
+    """Without a warning, which a table of such a value would have printed."""
+    assert item_beside("float", way * float(np.finfo(np.float32).max), way) == way * np.inf

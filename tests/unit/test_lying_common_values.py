@@ -86,6 +86,31 @@ def test_items_of_no_known_type_are_named_and_the_others_answer(lie: Lie, type_t
         table.frequent_values("key")
 
 
+@pytest.mark.parametrize("kind", [pa.uuid(), pa.binary(4)], ids=str)
+def test_items_of_bytes_are_of_no_other_type(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], kind: pa.DataType
+) -> None:
+    """A uuid has 16 bytes, which its order takes for granted."""
+    width = 16 if isinstance(kind, pa.UuidType) else 4
+    keys = pa.array([bytes([n]) * width for n in range(9)], pa.binary(width)).cast(kind)
+    rows = pa.table({"key": keys, "data": pa.array([b"", b"a", b"a" * 21] * 3)})
+    table = catalog.create_table("db.bytes", rows.schema)
+    table.append(rows)
+    compute_here(icestats.load("db.bytes", catalog=catalog_properties)).commit()
+    path = table.refresh().metadata.statistics[-1].statistics_path
+    (data,) = [b for b in read_puffin_footer(Storage(), path).blobs if (b.type, b.field_ids) == (ITEMS, (2,))]
+    now = table.current_snapshot()
+    payload = read_blob(Storage(), data, path)
+    blob = NewBlob(ITEMS, (1,), now.snapshot_id, now.sequence_number, payload, dict(data.properties))
+    commit_statistics(prepare_commit(table, [blob]))
+    found = icestats.load("db.bytes", catalog=catalog_properties)
+    estimates = found.estimate("key is not null")
+    assert estimates["frequent-items"].rows is None
+    assert estimates["combined"].rows == 9
+    with pytest.raises(icestats.StatisticsMissingError, match="are of when its type was binary, and it is"):
+        found.frequent_values("key")
+
+
 @pytest.mark.parametrize(
     ("kind", "field_ids"),
     [(ITEMS, (1,)), (PAIRS, (1, 2)), (THETA, (1,)), (KLL, (1,))],

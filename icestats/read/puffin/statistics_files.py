@@ -325,14 +325,18 @@ def find_stated_type(storage: FileReader, blobs: CommittedBlobs, field: Field, s
 
 
 def check_unit(field: Field, type_then: str | None) -> None:
-    """Refuse sketches of days for timestamps, and of timestamps for a snapshot of before their promotion from days.
+    """Refuse sketches of values that the column does not count as its own.
+
+    Those are days for timestamps, timestamps for a snapshot of before their promotion from days, and bytes of another
+    type than the column's: none is promoted, and the order of uuids takes 16 bytes for granted.
 
     Raises
     ------
     StatisticsMissingError
         They are.
     """
-    if type_then is not None and (type_then == "date") != (field.type == "date"):
+    is_other = (type_then == "date") != (field.type == "date") or item_type_of(field.type) is None
+    if type_then is not None and type_then != field.type and is_other:
         raise StatisticsMissingError(
             f"the sketches of column {field.name!r} are of when its type was {type_then}, and it is {field.type} here: "
             f"run {_COMPUTE.format(repr(field.name))}"
