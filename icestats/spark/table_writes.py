@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from icestats.answers.text import quote_name
@@ -22,8 +23,11 @@ _REWRITING = "the Spark job that rewrites manifests"
 
 Mode = Literal["append", "overwrite partitions"]
 
+WRITE_ID = "icestats.write-id"
+"""In a snapshot's summary: of which write it is. Others may commit before and after it."""
 
-def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
+
+def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> str:
     """Write a DataFrame to a table: one commit of data.
 
     Parameters
@@ -34,6 +38,11 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
         The table.
     mode : {"append", "overwrite partitions"}
         Whether to add rows, or to replace the partitions that the rows are of.
+
+    Returns
+    -------
+    str
+        What the snapshot that was made has as `WRITE_ID` in its summary. Nothing to replace makes no snapshot.
 
     Raises
     ------
@@ -51,8 +60,8 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
     name = source.catalog_name
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
-    _refuse_unsafe(source)
-    identifier = quote_name(name, *source.identifier)
+    properties = _refuse_unsafe(source)
+    identifier, write_id = quote_name(name, *source.identifier), str(uuid.uuid4())
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     failed = f"Spark could not write to {source.name}"
     with explained_errors(frame.sparkSession, doing, lambda said: CommitError(f"{failed}: {said}")):
@@ -61,14 +70,15 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
                 f"the DataFrame's session does not know the catalog {name!r}: get the session by "
                 "icestats.spark.session.get_session with it, or set spark.sql.catalog." + name
             )
-        _refuse_staging(frame.sparkSession, source)
-        writer = frame.writeTo(identifier)
+        _refuse_staging(frame.sparkSession, source, properties)
+        writer = frame.writeTo(identifier).option(f"snapshot-property.{WRITE_ID}", write_id)
         writer.append() if mode == "append" else writer.overwritePartitions()
+    return write_id
 
 
-def _refuse_staging(session: SparkSession, source: Source) -> None:
+def _refuse_staging(session: SparkSession, source: Source, properties: Mapping[str, str]) -> None:
     """Refuse a session whose writes to a table are staged: no statistics would be registered, nor the rows seen."""
-    is_staged = source.metadata.properties.get("write.wap.enabled", "").lower() == "true"
+    is_staged = properties.get("write.wap.enabled", "").lower() == "true"
     for name in ("spark.wap.id", "spark.wap.branch") if is_staged else ():
         if session.conf.get(name, None) is not None:
             raise CallError(
@@ -135,9 +145,14 @@ def _explain_rewriting(said: str) -> IcestatsError:
     return explain_failure(_REWRITING, said)
 
 
-def _refuse_unsafe(source: Source) -> None:
-    """Refuse a table whose own metadata would let Iceberg's Java library run code, or write or delete anywhere."""
+def _refuse_unsafe(source: Source) -> Mapping[str, str]:
+    """Refuse a table whose own metadata would let Iceberg's Java library run code, or write or delete anywhere.
+
+    Returns its properties, as its catalog has them now.
+    """
     refuse_code(source)
-    refusal = find_unsafe_deletes(load_writable_table(source))
+    target = load_writable_table(source)
+    refusal = find_unsafe_deletes(target)
     if refusal is not None:
         raise refusal
+    return target.metadata.properties

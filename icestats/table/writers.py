@@ -121,6 +121,8 @@ def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
 def append_dataframe(table: Table, frame: DataFrame) -> Written:
     """Append a Spark DataFrame through Spark's own writer; the statistics as `append`.
 
+    The snapshot's summary gets a property `icestats.write-id`, by which the snapshot is told from those of others.
+
     Raises
     ------
     CallError
@@ -133,6 +135,8 @@ def append_dataframe(table: Table, frame: DataFrame) -> Written:
 
 def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
     """Replace the partitions that a Spark DataFrame has rows of, by Spark's own writer; the statistics as `append`.
+
+    The snapshot's summary gets a property `icestats.write-id`, as by `append_dataframe`.
 
     Raises
     ------
@@ -200,15 +204,16 @@ def _explain_failure(table: Table, before: int | None, said: str) -> str:
 
 
 def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwrite partitions"]) -> Written:
-    from icestats.spark.table_writes import write_dataframe
+    from icestats.spark.table_writes import WRITE_ID, write_dataframe
 
     _refuse_pin(table)
-    write_dataframe(frame, table._source, mode)
+    write_id = write_dataframe(frame, table._source, mode)
     try:
         fresh = table.refresh()
     except IcestatsError as error:
         raise CommitError(f"the rows are written to {table.name}, which cannot be read now: {error}") from error
-    return _register(fresh, table.metadata.current_snapshot_id, fresh.metadata.current_snapshot_id)
+    own = (one.snapshot_id for one in fresh.metadata.snapshots.values() if one.summary.get(WRITE_ID) == write_id)
+    return _register(fresh, None, next(own, None))
 
 
 def _register(table: Table, before: int | None, snapshot_id: int | None) -> Written:
