@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -23,11 +22,8 @@ _REWRITING = "the Spark job that rewrites manifests"
 
 Mode = Literal["append", "overwrite partitions"]
 
-WRITE_ID = "icestats.write-id"
-"""In a snapshot's summary: of which write it is. Others may commit before and after it."""
 
-
-def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> str:
+def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_properties: Mapping[str, str]) -> None:
     """Write a DataFrame to a table: one commit of data.
 
     Parameters
@@ -38,11 +34,8 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> str:
         The table.
     mode : {"append", "overwrite partitions"}
         Whether to add rows, or to replace the partitions that the rows are of.
-
-    Returns
-    -------
-    str
-        What the snapshot that was made has as `WRITE_ID` in its summary. Nothing to replace makes no snapshot.
+    snapshot_properties : mapping of str to str
+        For the snapshot's summary. Where there is nothing to replace, no snapshot is made.
 
     Raises
     ------
@@ -61,7 +54,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> str:
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
     properties = _refuse_unsafe(source)
-    identifier, write_id = quote_name(name, *source.identifier), str(uuid.uuid4())
+    identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     failed = f"Spark could not write to {source.name}"
     with explained_errors(frame.sparkSession, doing, lambda said: CommitError(f"{failed}: {said}")):
@@ -71,9 +64,10 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> str:
                 "icestats.spark.session.get_session with it, or set spark.sql.catalog." + name
             )
         _refuse_staging(frame.sparkSession, source, properties)
-        writer = frame.writeTo(identifier).option(f"snapshot-property.{WRITE_ID}", write_id)
+        writer = frame.writeTo(identifier)
+        for key, value in snapshot_properties.items():
+            writer = writer.option(f"snapshot-property.{key}", value)
         writer.append() if mode == "append" else writer.overwritePartitions()
-    return write_id
 
 
 def _refuse_staging(session: SparkSession, source: Source, properties: Mapping[str, str]) -> None:

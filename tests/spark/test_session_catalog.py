@@ -304,6 +304,27 @@ def test_a_snapshot_that_others_made_since_the_table_was_loaded_is_not_the_write
     assert written.snapshot_id == table.refresh().snapshot.parent_snapshot_id
 
 
+def test_rows_of_pyiceberg_are_told_from_those_that_follow_before_java_has_read_the_table_again(
+    session, make, monkeypatch
+):
+    table = make("hadoop", "followed")
+    commit_table, load_table = SessionCatalog.commit_table, SessionCatalog.load_table
+
+    def load_late(self, name):
+        monkeypatch.undo()
+        insert(session, table.name, 2000, 2030)
+        return load_table(self, name)
+
+    def commit_late(self, *arguments):
+        monkeypatch.setattr(SessionCatalog, "load_table", load_late)
+        return commit_table(self, *arguments)
+
+    rows = to_arrow(session.table(table.name).limit(10))
+    monkeypatch.setattr(SessionCatalog, "commit_table", commit_late)
+    written = writers.append(table, rows)
+    assert written.table.metadata.snapshots[written.snapshot_id].summary["added-records"] == "10"
+
+
 def test_rows_are_not_staged_where_the_table_was_loaded_before_it_stages(session, make):
     table = make("hadoop", "staged")
     session.sql(f"alter table {table.name} set tblproperties ('write.wap.enabled' = 'true')")
