@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from icestats.answers.text import quote_name
@@ -23,7 +23,7 @@ _REWRITING = "the Spark job that rewrites manifests"
 Mode = Literal["append", "overwrite partitions"]
 
 
-def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
+def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_properties: Mapping[str, str]) -> None:
     """Write a DataFrame to a table: one commit of data.
 
     Parameters
@@ -34,6 +34,8 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
         The table.
     mode : {"append", "overwrite partitions"}
         Whether to add rows, or to replace the partitions that the rows are of.
+    snapshot_properties : mapping of str to str
+        For the snapshot's summary. Where there is nothing to replace, no snapshot is made.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
     name = source.catalog_name
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
-    _refuse_unsafe(source)
+    properties = _refuse_unsafe(source)
     identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     failed = f"Spark could not write to {source.name}"
@@ -61,14 +63,16 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode) -> None:
                 f"the DataFrame's session does not know the catalog {name!r}: get the session by "
                 "icestats.spark.session.get_session with it, or set spark.sql.catalog." + name
             )
-        _refuse_staging(frame.sparkSession, source)
+        _refuse_staging(frame.sparkSession, source, properties)
         writer = frame.writeTo(identifier)
+        for key, value in snapshot_properties.items():
+            writer = writer.option(f"snapshot-property.{key}", value)
         writer.append() if mode == "append" else writer.overwritePartitions()
 
 
-def _refuse_staging(session: SparkSession, source: Source) -> None:
+def _refuse_staging(session: SparkSession, source: Source, properties: Mapping[str, str]) -> None:
     """Refuse a session whose writes to a table are staged: no statistics would be registered, nor the rows seen."""
-    is_staged = source.metadata.properties.get("write.wap.enabled", "").lower() == "true"
+    is_staged = properties.get("write.wap.enabled", "").lower() == "true"
     for name in ("spark.wap.id", "spark.wap.branch") if is_staged else ():
         if session.conf.get(name, None) is not None:
             raise CallError(
@@ -135,10 +139,14 @@ def _explain_rewriting(said: str) -> IcestatsError:
     return explain_failure(_REWRITING, said)
 
 
-def _refuse_unsafe(source: Source) -> None:
-    """Refuse a table whose own metadata would have Java run code, write or delete anywhere, or wait for days."""
+def _refuse_unsafe(source: Source) -> Mapping[str, str]:
+    """Refuse a table whose own metadata would have Java run code, write or delete anywhere, or wait for days.
+
+    Returns its properties, as its catalog has them now.
+    """
     refuse_code(source)
-    table = load_writable_table(source)
-    refusal = find_unsafe_deletes(table) or find_long_wait(table)
+    target = load_writable_table(source)
+    refusal = find_unsafe_deletes(target) or find_long_wait(target)
     if refusal is not None:
         raise refusal
+    return target.metadata.properties

@@ -7,6 +7,7 @@ from the committed statistics, so that only the new manifests are read.
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"]
 
 _LOG = logging.getLogger("icestats")
+_WRITE_ID = "icestats.write-id"
+"""In the summaries of a write's snapshots: others may commit before and after it."""
 _LEAST = {
     "write.parquet.page-row-limit": 1,
     "write.parquet.row-group-limit": 100,
@@ -54,6 +57,9 @@ class Written:
 def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, str] | None = None) -> Written:
     """Append rows through PyIceberg, and register the statistics of the manifests.
 
+    As by each of these writers, the snapshot's summary gets a property `icestats.write-id`, by which it is told from
+    the snapshots of others.
+
     Parameters
     ----------
     table : Table
@@ -78,7 +84,8 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
     CommitError
         The rows were not written; or there was no answer, and it is unknown: the message says which.
     """
-    return _write(table, lambda target: target.append(rows, snapshot_properties=dict(snapshot_properties or {})))
+    given = dict(snapshot_properties or {})
+    return _write(table, lambda target, own: target.append(rows, snapshot_properties=given | own))
 
 
 def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression | None = None) -> Written:
@@ -101,8 +108,10 @@ def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression 
         Nothing was written; or that is unknown, as for `append`.
     """
     if row_filter is None:
-        return _write(table, lambda target: target.overwrite(rows))
-    return _write(table, lambda target: target.overwrite(rows, overwrite_filter=row_filter))
+        return _write(table, lambda target, own: target.overwrite(rows, snapshot_properties=own))
+    return _write(
+        table, lambda target, own: target.overwrite(rows, overwrite_filter=row_filter, snapshot_properties=own)
+    )
 
 
 def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
@@ -115,7 +124,7 @@ def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
     CommitError
         Nothing was deleted; or that is unknown, as for `append`.
     """
-    return _write(table, lambda target: target.delete(row_filter))
+    return _write(table, lambda target, own: target.delete(row_filter, snapshot_properties=own))
 
 
 def append_dataframe(table: Table, frame: DataFrame) -> Written:
@@ -144,7 +153,7 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
     return _write_frame(table, frame, "overwrite partitions")
 
 
-def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
+def _write(table: Table, change: Callable[[IcebergTable, dict[str, str]], object]) -> Written:
     from icestats.commit.table_state import find_refusal
     from icestats.iceberg.confined_io import find_long_wait
 
@@ -159,14 +168,17 @@ def _write(table: Table, change: Callable[[IcebergTable], object]) -> Written:
     if (refusal := find_refusal(target) or find_long_wait(target)) is not None:
         raise refusal
     _refuse_small_parts(target)
+    own = {_WRITE_ID: str(uuid.uuid4())}
     try:
-        change(target)
+        change(target, own)
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, target.catalog.properties)
         raise CommitError(_explain_failure(table, before, said)) from cause
-    return _register(table, before, target.metadata.current_snapshot_id)
+    made = [one for one in target.metadata.snapshots if one.summary and one.summary.get(_WRITE_ID) == own[_WRITE_ID]]
+    current = target.metadata.current_snapshot_id
+    return _register(table, made[-1].snapshot_id if made else None if current == before else current)
 
 
 def _refuse_small_parts(target: IcebergTable) -> None:
@@ -204,16 +216,18 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
     from icestats.spark.table_writes import write_dataframe
 
     _refuse_pin(table)
-    write_dataframe(frame, table._source, mode)
+    write_id = str(uuid.uuid4())
+    write_dataframe(frame, table._source, mode, {_WRITE_ID: write_id})
     try:
         fresh = table.refresh()
     except IcestatsError as error:
         raise CommitError(f"the rows are written to {table.name}, which cannot be read now: {error}") from error
-    return _register(fresh, table.metadata.current_snapshot_id, fresh.metadata.current_snapshot_id)
+    own = (one.snapshot_id for one in fresh.metadata.snapshots.values() if one.summary.get(_WRITE_ID) == write_id)
+    return _register(fresh, next(own, None))
 
 
-def _register(table: Table, before: int | None, snapshot_id: int | None) -> Written:
-    if snapshot_id is None or snapshot_id == before:
+def _register(table: Table, snapshot_id: int | None) -> Written:
+    if snapshot_id is None:
         return Written(table.refresh(), None, None, "")
     report, lacks = None, "its manifests' statistics are not"
     try:

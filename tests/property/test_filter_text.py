@@ -65,11 +65,15 @@ def stored(value: Any) -> Any:
 
 
 @given(TEXTS)
+@example('5"13')
+@example('size "tall"')
+@example('a""0')
+@example('a"u1414')
 def test_a_column_comes_back(name: str) -> None:
     """By its full name; a part of a name between full stops may be anything else."""
     text = write_column(name)
     if text is None:
-        assert not name.isprintable() or "\\" in name
+        assert not name.isprintable() or "\\" in name or '"' in name
         return
     schema = Schema(NestedField(1, name, t.LongType()))
     predicate = build_condition(parse_row_filter(f"{text} = 1", schema), schema)

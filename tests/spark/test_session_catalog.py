@@ -285,6 +285,58 @@ def test_rows_are_written_and_manifests_rewritten_through_the_session(session, m
     assert table.refresh().rewrite_manifests(dry_run=False).added_manifest_count == 1
 
 
+def test_a_snapshot_that_others_made_since_the_table_was_loaded_is_not_the_writes(session, make, monkeypatch):
+    """Or right after the write: Iceberg makes none where there is no partition to replace."""
+    table = make("hadoop", "stale")
+    insert(session, table.name, 1000, 1010)
+    written = writers.overwrite_partitions(table, session.table(table.name).where("false"))
+    assert (written.snapshot_id, written.statistics, written.message) == (None, None, "")
+    refresh = icestats.Table.refresh
+
+    def refresh_late(shown):
+        monkeypatch.undo()
+        insert(session, table.name, 1020, 1030)
+        return refresh(shown)
+
+    monkeypatch.setattr(icestats.Table, "refresh", refresh_late)
+    written = writers.append_dataframe(table, session.table(table.name).limit(7))
+    assert written.table.metadata.snapshots[written.snapshot_id].summary["added-records"] == "7"
+    assert written.snapshot_id == table.refresh().snapshot.parent_snapshot_id
+
+
+def test_rows_of_pyiceberg_are_told_from_those_that_follow_before_java_has_read_the_table_again(
+    session, make, monkeypatch
+):
+    table = make("hadoop", "followed")
+    commit_table, load_table = SessionCatalog.commit_table, SessionCatalog.load_table
+
+    def load_late(self, name):
+        monkeypatch.undo()
+        insert(session, table.name, 2000, 2030)
+        return load_table(self, name)
+
+    def commit_late(self, *arguments):
+        monkeypatch.setattr(SessionCatalog, "load_table", load_late)
+        return commit_table(self, *arguments)
+
+    rows = to_arrow(session.table(table.name).limit(10))
+    monkeypatch.setattr(SessionCatalog, "commit_table", commit_late)
+    written = writers.append(table, rows)
+    assert written.table.metadata.snapshots[written.snapshot_id].summary["added-records"] == "10"
+
+
+def test_rows_are_not_staged_where_the_table_was_loaded_before_it_stages(session, make):
+    table = make("hadoop", "staged")
+    session.sql(f"alter table {table.name} set tblproperties ('write.wap.enabled' = 'true')")
+    session.conf.set("spark.wap.branch", "audit")
+    try:
+        with pytest.raises(CallError, match=r"the session spark\.wap\.branch, unset it"):
+            writers.append_dataframe(table, session.table(table.name).limit(7))
+    finally:
+        session.conf.unset("spark.wap.branch")
+    assert set(table.refresh().metadata.refs) == {"main"}
+
+
 def test_rows_are_appended_though_a_branch_grows_meanwhile(session, make, monkeypatch):
     """Iceberg numbers all commits of a table in one sequence."""
     table = make("jdbc", "grown")

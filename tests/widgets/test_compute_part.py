@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -277,6 +278,40 @@ def test_why_a_commit_was_refused_is_gone_once_it_is_made(explorer: Explorer, ca
     assert explorer.wait()
     assert explorer.state.phase == "committed"
     assert [block for block in find_blocks(panel, "text") if block.get("tone") == "bad"] == []
+
+
+def test_what_is_done_is_said_where_the_table_cannot_be_read_anew(explorer: Explorer, catalog: SqlCatalog) -> None:
+    """The storage fails right behind the commit, and behind the undoing: neither can be done a second time."""
+    panel, state = explorer.parts["compute"], explorer.state
+    folder = Path(catalog.load_table("db.hostile").location().removeprefix("file://"))
+    away = folder.with_name("away")
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    state.observe(lambda change: folder.rename(away) if change["new"][-1:] == ["committed"] else None, "steps")
+    press(panel, "commit")
+    assert explorer.wait()
+    away.rename(folder)
+    assert len(catalog.load_table("db.hostile").metadata.statistics) == 1
+    assert (state.phase, state.report.committed, is_disabled(panel, "commit")) == ("committed", True, (True,))
+    assert "Committed, but the tabs show the table as it was before" in find_texts(panel)
+
+
+def test_what_is_undone_is_said_where_the_branch_that_is_shown_is_gone(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], hostile_table: icestats.Table
+) -> None:
+    table = catalog.load_table("db.hostile")
+    table.manage_snapshots().create_branch(table.snapshots()[0].snapshot_id, "audit").commit()
+    explorer = icestats.load("db.hostile", ref="audit", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    panel, state = commit_and_ask_to_undo(explorer), explorer.state
+    catalog.load_table("db.hostile").manage_snapshots().remove_branch("audit").commit()
+    press(panel, "undo_now")
+    assert explorer.wait()
+    assert catalog.load_table("db.hostile").metadata.statistics == []
+    assert (state.phase, state.removal.removed) == ("undone", True)
+    assert "Undone, but the tabs show the table as it was before" in find_texts(panel)
+    assert "no branch or tag 'audit'" in find_texts(panel)
 
 
 def test_without_pyspark_the_panel_names_the_extra(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:

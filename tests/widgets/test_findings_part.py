@@ -12,8 +12,10 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField
 
 import icestats
+from icestats.iceberg.storage import local_path
 from icestats_widgets import Explorer
 from icestats_widgets.page.part import Part
+from tests.committed_statistics import THETA, blob, commit
 from tests.widgets.blocks_of_parts import find_blocks, find_button
 
 
@@ -106,7 +108,23 @@ def test_no_findings_are_one_line(part: Part, explorer: Explorer) -> None:
     state.overview, state.layout_report = replace(state.overview, findings=()), None
     state.manifests = None
     document = part.document()
-    assert (document["blocks"], document["caption"]) == ([], "No problems found.")
+    assert (document["blocks"], document["caption"]) == ([], "No problems found, the layout is not checked yet.")
+
+
+def test_a_table_whose_manifests_cannot_be_read_is_not_said_to_have_no_problems(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    rows = pa.table({"id": [1, 2]})
+    table = catalog.create_table("db.t", rows.schema)
+    table.append(rows)
+    commit(table, blob(table, THETA, 1, b"theta", ndv="2"))
+    (manifest,) = table.current_snapshot().manifests(table.io)
+    local_path(manifest.manifest_path).unlink()
+    explorer = icestats.load("db.t", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    document = explorer.parts["findings"].document()
+    assert document["caption"] == ""
+    assert [block["text"] for block in document["blocks"]] == [f"{manifest.manifest_path}: no such file"]
 
 
 def test_a_table_of_many_columns_shows_the_first_findings(part: Part, explorer: Explorer) -> None:

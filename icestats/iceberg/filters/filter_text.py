@@ -14,6 +14,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _KEYWORDS = frozenset({"and", "between", "false", "in", "is", "like", "nan", "not", "null", "or", "true"})
 _UNTOLD = re.compile(r"\\(?:$|'|x)")
 """Backslashes that the filter language takes for the beginning of something else."""
+_UNTOLD_NAME = re.compile(r'\\|"[0-7fnrtux]')
+"""What no name in quotation marks can have: a backslash, or a quotation mark before what makes another character of the
+backslash that stands for it, or takes it away."""
 _MOST_CHARACTERS = 200
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?(\+00:00)?")
 
@@ -30,10 +33,10 @@ def write_column(name: str) -> str | None:
     --------
     >>> write_column("price"), write_column("person.first name"), write_column("not")
     ('price', 'person."first name"', '"not"')
-    >>> write_column('5" disk'), write_column("a\\b")
-    ('"5\\ disk"', None)
+    >>> write_column('5" disk'), write_column("a\\b"), write_column('5"13')
+    ('"5\\ disk"', None, None)
     """
-    if not name.isprintable() or "\\" in name:
+    if not name.isprintable() or _UNTOLD_NAME.search(name):
         return None
     parts = name.split(".")
     is_plain = [_PLAIN.fullmatch(part) and part.lower() not in _KEYWORDS for part in parts]

@@ -39,7 +39,7 @@ class FindingsPart(AskingPart):
     title = "What to look at first"
     tab = "overview"
     follows = ("overview", "layout_report", "estimates", "manifests", "sketches", "columns")
-    hears = ("layout_report",)
+    hears = ("layout_report", "manifests")
 
     def build(self) -> None:
         """Open none."""
@@ -66,7 +66,9 @@ class FindingsPart(AskingPart):
         texts = [counted(counts[severity], severity) for severity in _TONES if counts[severity]]
         if self.is_loading:
             texts.append("checking the layout …")
-        return ", ".join(texts) or ("" if self.state.overview is None else "No problems found.")
+        if texts or self.note or self.state.overview is None:
+            return ", ".join(texts)
+        return "No problems found." if self.state.layout_report else "No problems found, the layout is not checked yet."
 
     def to_arrow(self) -> pa.Table | None:
         """Return the findings: `severity`, `title`, `evidence`, `fix`, `cost`; null if there is none."""

@@ -189,22 +189,24 @@ class Computation:
         else:
             state.phase = "idle" if state.statistics is None else "found"
 
-    def _commit(self, statistics: Statistics, table: Table) -> tuple[CommitReport, Table]:
+    def _commit(self, statistics: Statistics, table: Table) -> tuple[CommitReport, Table, str | None]:
         report = statistics.commit(on_step=self._step)
-        return report, table.refresh()
+        return report, *_refresh(table, "Committed")
 
     def _step(self, step: str) -> None:
         self._state.steps = [*self._state.steps, step]
 
-    def _committed(self, outcome: tuple[CommitReport, Table]) -> None:
-        self._state.report, table = outcome
+    def _committed(self, outcome: tuple[CommitReport, Table, str | None]) -> None:
+        self._state.report, table, unread = outcome
+        self._state.set_note("compute", unread)
         self._state.phase = "committed"
         self._state.earlier_estimates = self._state.estimates
         self._state.table = table
 
-    def _undone(self, outcome: tuple[RemovalReport, Table]) -> None:
+    def _undone(self, outcome: tuple[RemovalReport, Table, str | None]) -> None:
         self._state.report = None
-        self._state.removal, table = outcome
+        self._state.removal, table, unread = outcome
+        self._state.set_note("compute", unread)
         self._state.phase = "undone"
         self._state.table = table
 
@@ -218,11 +220,20 @@ def _preview(statistics: Statistics, table: Table) -> CommitReport:
     return statistics.commit(dry_run=True)
 
 
-def _undo(table: Table, snapshot_id: int, shown: RemovalReport) -> tuple[RemovalReport, Table]:
+def _undo(table: Table, snapshot_id: int, shown: RemovalReport) -> tuple[RemovalReport, Table, str | None]:
     if table.remove_statistics(snapshot_id, restore=True, dry_run=True).entries != shown.entries:
         raise CommitError("others have changed these statistics since: look again at what would change")
     report = table.remove_statistics(snapshot_id, restore=True)
-    return report, table.refresh()
+    return report, *_refresh(table, "Undone")
+
+
+def _refresh(table: Table, done: str) -> tuple[Table, str | None]:
+    """Return the table as it is now; where it cannot be read anew, as it was, and what to say: what is done is done."""
+    try:
+        return table.refresh(), None
+    except Exception as error:  # noqa: BLE001 - whatever it is, it takes nothing back
+        why = f"it cannot be read anew ({explain_error(error).rstrip('.')})"
+        return table, f"{done}, but the tabs show the table as it was before: {why}. Reload it."
 
 
 def _cancel(session: Any, table: Table) -> None:
