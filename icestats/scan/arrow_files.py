@@ -2,7 +2,8 @@
 
 Arrow gives these as nanoseconds, in which 9999-12-31 is a day of 1816, without a word.
 
-A table's name mapping is parsed once, not again for each of its files.
+A table's name mapping is parsed once, not again for each of its files, and columns of a file without field ids that the
+mapping does not name are left unread, as in Iceberg's Java library: PyIceberg refuses such a file.
 """
 
 from __future__ import annotations
@@ -15,11 +16,19 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import pyarrow as reader
 from pyiceberg.manifest import FileFormat
-from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
+from pyiceberg.schema import Schema as IcebergSchema
+from pyiceberg.schema import visit_with_partner
+from pyiceberg.table.name_mapping import (
+    MappedField,
+    NameMapping,
+    NameMappingAccessor,
+    NameMappingProjectionVisitor,
+    parse_mapping_from_json,
+)
+from pyiceberg.types import StructType
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
-    from pyiceberg.schema import Schema as IcebergSchema
     from pyiceberg.table import FileScanTask
     from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 
@@ -33,6 +42,42 @@ def _find_whole_format(file_format: FileFormat, **options: Any) -> Any:
 
 
 reader._get_file_format = _find_whole_format  # type: ignore[assignment]  # what is mended
+
+
+class _NamedAlone(NameMappingProjectionVisitor):
+    """Gives ids to the columns of a file that a name mapping names, and None for all others."""
+
+    def struct(self, struct: Any, struct_partner: Any, field_results: list[Any]) -> Any:
+        return super().struct(struct, struct_partner, [field for field in field_results if field is not None])
+
+    def field(self, field: Any, field_partner: Any, field_result: Any) -> Any:
+        # As for Java, a struct is null where none of its fields is named.
+        is_known = field_result is not None and field_result != StructType()
+        is_named = field_partner is not None and field_partner.field_id is not None
+        return super().field(field, field_partner, field_result) if is_known and is_named else None
+
+    def list(self, list_type: Any, list_partner: Any, element_result: Any) -> Any:
+        is_named = element_result is not None and _names(list_partner, "element")
+        return super().list(list_type, list_partner, element_result) if is_named else None
+
+    def map(self, map_type: Any, map_partner: Any, key_result: Any, value_result: Any) -> Any:
+        is_named = key_result is not None and value_result is not None and _names(map_partner, "key", "value")
+        return super().map(map_type, map_partner, key_result, value_result) if is_named else None
+
+    def primitive(self, primitive: Any, _partner: Any) -> Any:
+        return primitive
+
+
+def _names(mapped: MappedField | None, *parts: str) -> bool:
+    return mapped is not None and set(parts) <= {name for field in mapped.fields for name in field.names}
+
+
+def _apply_name_mapping(schema: IcebergSchema, name_mapping: NameMapping) -> Any:
+    mapping: Any = name_mapping
+    return visit_with_partner(schema, mapping, _NamedAlone(), NameMappingAccessor())
+
+
+reader.apply_name_mapping = _apply_name_mapping  # type: ignore[assignment, attr-defined]  # what is mended
 
 
 def read_live_batches(

@@ -254,3 +254,28 @@ def test_a_column_whose_name_has_a_full_stop_is_read_by_its_whole_name(
     assert table.plan("a.b = 2", rows=True).steps[-1].kept == 2
     assert table.estimate_workload(["a.b > 0", "a = 5"]).to_arrow()["actual"].unique().to_pylist() == [3]
     assert build_sql(table._ask("a.b = 2").predicate, table.schema, "spark", exact=True) == "`a.b` = 2"
+
+
+def test_columns_of_a_file_without_ids_that_the_mapping_does_not_name_are_left_unread(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """As Spark's `add_files` takes files in: what the table does not have, or no longer, is in them still."""
+    rows = pa.table({"id": [1, 2, 3], "item": [{"price": 1.5}, None, {"price": 2.5}]})
+    catalog.create_table("db.mapped", rows.schema)
+    made = catalog.load_table("db.mapped")
+    items = [{"price": 1.5, "size": 7}, None, {"price": 2.5, "size": 7}]
+    unnamed = {"left": ["x"] * 3, "tags": [["x"]] * 3, "sizes": pa.array([[("x", 1)]] * 3, pa.map_("string", "int32"))}
+    path = local_path(made.location()) / "added.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, path)
+    made.add_files([str(path)])
+    pq.write_table(pa.table({**unnamed, "id": [1, 2, 3], "item": items}), path)
+    table = load("db.mapped")
+    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+    assert found.columns["id"].value_count == 3
+    for row_filter, count in (("id < 3 and item.price < 9", 1), ("item.price is null", 1), ("item is not null", 2)):
+        assert table.estimate(row_filter, actual=True).actual == count
+    item = made.schema().find_field("item").field_id
+    mapping = [{"field-id": 1, "names": ["id"]}, {"field-id": item, "names": ["item"]}]
+    made.transaction().set_properties({"schema.name-mapping.default": json.dumps(mapping)}).commit_transaction()
+    assert load("db.mapped").estimate("item is null and id > 1", actual=True).actual == 2
