@@ -19,8 +19,8 @@ from icestats.commit.table_statistics_blobs import build_manifest_statistics_blo
 from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
 from icestats.read.manifests.manifests import RollUps, find_partition_types, manifests_to_read, read_rollups
-from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
-from icestats.read.partitions.partition_statistics import read_partition_statistics
+from icestats.read.partitions.partition_history import SnapshotPartitions, check_counts, read_snapshot_partitions
+from icestats.read.partitions.partition_statistics import merge_partition_statistics, read_partition_statistics
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.rollups.manifest_statistics import can_be_written
 from icestats.read.rollups.rollup_cache import cache_folder
@@ -124,7 +124,10 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
     path = files[snapshot_id].statistics_path
     partition = find_partition_types(manifests_to_read(reader.manifest_files), metadata, storage)
     found = read_partition_statistics(storage.read(path), path, partition, reader.schema.columns, metadata.specs)
-    rows = build_partition_file_rows(found)
+    check_counts(found, path, storage, metadata.snapshots[snapshot_id])
+    # After a change of the spec, Iceberg 1.12 adds to a file by writing a second row for a partition.
+    merged = merge_partition_statistics([found])
+    rows = build_partition_file_rows(merged if len(merged.groups) < len(found.groups) else found)
     made_for = {"snapshot_id": snapshot_id, "commits_behind": ages[snapshot_id].commits}
     for name, value in made_for.items():
         rows = rows.append_column(pa.field(name, pa.int64(), nullable=False), pa.array([value] * len(rows), pa.int64()))

@@ -437,7 +437,8 @@ class StatisticsFiles(Contents):
         StatisticsMissingError
             None is registered for this snapshot or an ancestor of it.
         MetadataError, UnsupportedError
-            The file is cut or damaged; its field ids are not the spec's, as before Iceberg 1.10.
+            The file is cut or damaged; its counts are not those of its snapshot's manifest list, as Iceberg 1.12 writes
+            them after a change of the partition spec; its field ids are not the spec's, as before Iceberg 1.10.
         """
         from icestats.table.metadata_statistics import read_registered_partitions
 

@@ -83,6 +83,31 @@ def test_negative_counts_are_refused(small_table, load):
         load().partition_statistics()
 
 
+@pytest.mark.parametrize("name", ["data_file_count", "data_record_count"])
+def test_counts_that_the_manifest_list_refutes_are_refused(small_table, load, name):
+    """Iceberg loses files of partitions where it adds to a file of before a change of the spec."""
+    make(load(), with_column_stats=False).commit()
+    kind = pq.read_schema(stored_path(load())).field(name).type
+    set_column(stored_path(load()), name, kind, 1)
+    small_table.refresh().append(numbers([1]))
+    with pytest.raises(MetadataError, match=f"{name}, its manifest list has .*{BUG}"):
+        load().partition_statistics()
+
+
+def test_two_rows_of_a_partition_are_one(small_table, load):
+    """So Iceberg writes it after a change of the spec: for each row by itself the partition was too small."""
+    make(load(), with_column_stats=False).commit()
+    expected = load().partition_statistics()
+    table = pq.read_table(stored_path(load()))
+    first, counts = table.slice(0, 1), ("data_record_count", "data_file_count", "total_data_file_size_in_bytes")
+    for name in counts:
+        first = first.set_column(
+            table.column_names.index(name), table.schema.field(name), pa.array([0], first[name].type)
+        )
+    pq.write_table(pa.concat_tables([first, table]), stored_path(load()), store_schema=False)
+    assert load().partition_statistics().equals(expected)
+
+
 @pytest.mark.parametrize("name", ["data_record_count", "equality_delete_record_count"])
 def test_counts_of_no_partition_take_no_answer_with_them(small_table, load, name):
     """Above 2**53 a count would be no double of its own, as which estimates calculate."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import ROLLUP_CELLS
-from icestats.errors import IcestatsError
+from icestats.errors import IcestatsError, MetadataError
 from icestats.iceberg.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.storage import FileReader
@@ -198,6 +198,20 @@ def _check_totals(found: PartitionStatistics, manifest_files: pa.Table) -> None:
         if stated != expected:
             names = " and ".join(counted)
             raise _UnusableError(f"it has {stated:,} as the sum of {names}, its manifest list has {expected:,}")
+
+
+def check_counts(found: PartitionStatistics, path: str, storage: FileReader, snapshot: Snapshot) -> None:
+    """Refuse a file whose counts are not those of its snapshot's manifest list, as after apache/iceberg#17915.
+
+    Raises
+    ------
+    MetadataError
+        They are not, or the manifest list cannot be read.
+    """
+    try:
+        _check_totals(found, read_manifest_list(storage, snapshot))
+    except _UnusableError as error:
+        raise MetadataError(f"wrong partition statistics: {error} (apache/iceberg#17915)", path) from error
 
 
 def _added_since(manifests: Sequence[ManifestToRead], known: set[tuple[str, int]]) -> list[ManifestToRead]:

@@ -85,13 +85,13 @@ class PartitionStatistics:
 
 
 def merge_partition_statistics(parts: Sequence[PartitionStatistics]) -> PartitionStatistics:
-    """Merge the statistics of distinct manifests, each with the same columns."""
+    """Merge the statistics of distinct manifests, each with the same columns; or rows of one file for one partition."""
     groups = pa.concat_tables([part.groups for part in parts], promote_options="permissive").combine_chunks()
     columns = parts[0].columns
     if not len(groups):
         return parts[0]
     merged, places = merge_partition_groups(groups, (LATEST, ADDED))
-    if len(parts) > 1:
+    if len(parts) > 1 or len(merged) < len(groups):
         # What deletes leave of a partition is no sum of what they leave of parts.
         place = merged.column_names.index("total_record_count")
         merged = merged.set_column(place, merged.schema.field(place), pa.nulls(len(merged), pa.int64()))
