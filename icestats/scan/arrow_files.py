@@ -23,7 +23,6 @@ from pyiceberg.table.name_mapping import (
     NameMapping,
     NameMappingAccessor,
     NameMappingProjectionVisitor,
-    parse_mapping_from_json,
 )
 from pyiceberg.types import StructType
 
@@ -42,6 +41,13 @@ def _find_whole_format(file_format: FileFormat, **options: Any) -> Any:
 
 
 reader._get_file_format = _find_whole_format  # type: ignore[assignment]  # what is mended
+
+
+class _FilesMapping(NameMapping):
+    """A table's name mapping, by which files are read here: what it does not name is left unread.
+
+    Elsewhere PyIceberg goes on refusing what a mapping does not name, as rows to append that have a further column.
+    """
 
 
 class _NamedAlone(NameMappingProjectionVisitor):
@@ -72,12 +78,17 @@ def _names(mapped: MappedField | None, *parts: str) -> bool:
     return mapped is not None and set(parts) <= {name for field in mapped.fields for name in field.names}
 
 
-def _apply_name_mapping(schema: IcebergSchema, name_mapping: NameMapping) -> Any:
+_apply_mapping = reader.apply_name_mapping  # type: ignore[attr-defined]
+
+
+def _apply_files_mapping(schema: IcebergSchema, name_mapping: Any) -> Any:
+    if not isinstance(name_mapping, _FilesMapping):
+        return _apply_mapping(schema, name_mapping)
     mapping: Any = name_mapping
     return visit_with_partner(schema, mapping, _NamedAlone(), NameMappingAccessor())
 
 
-reader.apply_name_mapping = _apply_name_mapping  # type: ignore[assignment, attr-defined]  # what is mended
+reader.apply_name_mapping = _apply_files_mapping  # type: ignore[assignment, attr-defined]  # what is mended
 
 
 def read_live_batches(
@@ -113,10 +124,10 @@ class _WithMapping:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._metadata, name)
 
-    def name_mapping(self) -> NameMapping | None:
+    def name_mapping(self) -> _FilesMapping | None:
         text = self._metadata.properties.get("schema.name-mapping.default")
         return _parse_mapping(text) if text else None
 
 
 # For reading alone: PyIceberg changes a mapping in place where it changes a schema.
-_parse_mapping = functools.lru_cache(4)(parse_mapping_from_json)
+_parse_mapping = functools.lru_cache(4)(_FilesMapping.model_validate_json)

@@ -24,6 +24,7 @@ from pyiceberg.types import DoubleType, NestedField
 import icestats
 from icestats.iceberg.storage import local_path
 from icestats.iceberg.types import decode_value
+from icestats.scan import arrow_files
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.snapshot.filter_sql import build_sql
@@ -279,3 +280,11 @@ def test_columns_of_a_file_without_ids_that_the_mapping_does_not_name_are_left_u
     mapping = [{"field-id": 1, "names": ["id"]}, {"field-id": item, "names": ["item"]}]
     made.transaction().set_properties({"schema.name-mapping.default": json.dumps(mapping)}).commit_transaction()
     assert load("db.mapped").estimate("item is null and id > 1", actual=True).actual == 2
+
+
+def test_rows_to_append_with_a_column_that_the_table_does_not_have_are_still_refused(catalog: SqlCatalog) -> None:
+    """How files are read here changes nothing of how PyIceberg writes: no column is left out without a word."""
+    assert arrow_files.reader.apply_name_mapping.__module__ == arrow_files.__name__
+    made = catalog.create_table("db.narrow", pa.schema({"id": pa.int64()}))
+    with pytest.raises(ValueError, match="more columns: further"):
+        made.append(pa.table({"id": [1], "further": [2]}))
