@@ -440,6 +440,19 @@ def test_the_table_can_be_read_again(hostile_table: icestats.Table, catalog: Any
     assert len(find_rows(explorer.parts["snapshots"], "snapshots")) == 3
 
 
+def test_what_was_read_before_a_commit_is_not_shown_behind_it(hostile_table: icestats.Table) -> None:
+    """Reload and Commit pressed one after the other: an answer to Reload that is older is read again."""
+    explorer = hostile_table.explore()
+    assert explorer.wait()
+    older = hostile_table.refresh()
+    hostile_table.compute(table=False, partitions=False, manifests=True).commit()
+    explorer.state.table = hostile_table.refresh()
+    explorer._coordinator._reloaded(hostile_table, older)
+    assert explorer.wait()
+    assert len(explorer.state.table.metadata.statistics) == 1
+    assert not explorer.state.loading
+
+
 def test_explorers_of_one_table_share_what_is_read(hostile_table: icestats.Table, hostile_location: str) -> None:
     """A second one reads nothing again; of another version, or pinned, it is another table."""
     first = hostile_table.explore()

@@ -24,7 +24,7 @@ from icestats_widgets.reading.selected_part import SelectedPart, drop_statistics
 from icestats_widgets.reading.selection import Selection
 from icestats_widgets.reading.snapshot_comparison import age_of, read_comparison
 from icestats_widgets.reading.sparks import read_part_sketches, read_sparks
-from icestats_widgets.reading.state_reader import StateReader
+from icestats_widgets.reading.state_reader import StateReader, read_anew
 from icestats_widgets.state import ExplorerState
 
 _COMMON_SHOWN = 12
@@ -79,11 +79,16 @@ class Coordinator(StateReader):
 
     def reload(self) -> None:
         """Open the table anew, and read what it has now."""
-        state = self._state
-        state.set_loading("overview", loading=True)
-        self._background.run("reload", state.table.refresh, self._reloaded, partial(self._excuse, "overview"))
+        table = self._state.table
+        self._state.set_loading("overview", loading=True)
+        shown = partial(self._reloaded, table)
+        self._background.run("reload", partial(read_anew, table), shown, partial(self._excuse, "overview"))
 
-    def _reloaded(self, table: Table) -> None:
+    def _reloaded(self, asked: Table, table: Table) -> None:
+        if self._state.table is not asked:
+            # What was read may be older than what a commit, or a person, has shown meanwhile.
+            self.reload()
+            return
         self._state.set_loading("overview", loading=False)
         self._state.set_note("overview", None)
         self._state.table = table
