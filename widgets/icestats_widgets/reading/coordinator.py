@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from icestats.errors import CallError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
+from icestats.errors import CallError, MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.metadata import parse_count
 from icestats.stats.histogram import Kind
 from icestats.table.table import Table
@@ -59,7 +59,7 @@ class Coordinator(StateReader):
         try:
             state.overview = state.table.overview()
             state.set_note("overview", None)
-        except IcestatsError as error:
+        except Exception as error:  # noqa: BLE001 - what a storage's own client raises stops nothing else, too
             state.overview = None
             state.set_note("overview", explain_error(error))
         if state.column is None or state.column not in {field.name for field in state.table.schema.fields}:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from icestats.errors import IcestatsError
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.state import ExplorerState
@@ -46,6 +45,6 @@ class StateReader:
 def read_anew(table: Table) -> Table:
     """Return the table as it is now, with what is read first: where it is shown, acts of the page wait."""
     found = table.refresh()
-    with suppress(IcestatsError):
+    with suppress(Exception):
         found.overview()
     return found
