@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, LongType, NestedField
 
 import icestats
-from icestats.iceberg.storage import local_path
+from icestats.iceberg.storage import Storage, local_path
 from icestats.read.puffin.statistics_files import KLL, THETA
 from icestats_widgets import Explorer
 from icestats_widgets.page.part import Part
@@ -438,6 +438,45 @@ def test_the_table_can_be_read_again(hostile_table: icestats.Table, catalog: Any
     assert "121" in {fact["value"] for fact in explorer.head["facts"]}
     explorer.state.tab = "history"
     assert len(find_rows(explorer.parts["snapshots"], "snapshots")) == 3
+
+
+def test_what_was_read_before_a_commit_is_not_shown_behind_it(hostile_table: icestats.Table) -> None:
+    """Reload and Commit pressed one after the other: an answer to Reload that is older is read again."""
+    explorer = hostile_table.explore()
+    assert explorer.wait()
+    older = hostile_table.refresh()
+    hostile_table.compute(table=False, partitions=False, manifests=True).commit()
+    explorer.state.table = hostile_table.refresh()
+    explorer._coordinator._reloaded(hostile_table, older)
+    assert explorer.wait()
+    assert len(explorer.state.table.metadata.statistics) == 1
+    assert not explorer.state.loading
+
+
+def test_an_error_of_a_storages_own_client_is_a_note(
+    hostile_table: icestats.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Expired credentials, say, behind a Reload: what is shown next is said to be unknown, and can be read again."""
+    explorer = hostile_table.explore()
+    assert explorer.wait()
+    read = Storage.read
+
+    def fail(self: Storage, location: str, *where: Any) -> bytes:
+        if "snap-" in location:
+            raise EOFError("the token has expired")
+        return read(self, location, *where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "read", fail)
+        act(explorer, "page.reload", {})
+        assert "the token has expired" in explorer.state.notes["overview"]
+        assert "the token has expired" in explorer.state.notes["columns"]
+        assert not explorer.state.loading
+    explorer.state.set_note("layout_report", "the token has expired")
+    act(explorer, "page.reload", {})
+    assert not {"overview", "layout_report"} & set(explorer.state.notes)
+    assert explorer.state.overview.record_count == 120
+    assert explorer.state.layout_report is not None
 
 
 def test_explorers_of_one_table_share_what_is_read(hostile_table: icestats.Table, hostile_location: str) -> None:

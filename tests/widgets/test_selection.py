@@ -109,6 +109,9 @@ def test_a_marked_manifest_filters_every_part(hostile_table: icestats.Table) -> 
     act(explorer, "outline.tree.choose", {"key": key})
     assert explorer.state.part.record_count == 60
     assert sum(parts["partitions"].to_arrow()["data_record_count"].to_pylist()) == 60
+    names: dict[str, Any] = {"table": hostile_table, **_NAMES}
+    assert eval(parts["partitions"].code(), names).equals(parts["partitions"].to_arrow())
+    assert eval(parts["outline"].code(), names)["manifest_path"].to_pylist() == [path]
     assert parts["columns"].to_arrow()["value_count"].to_pylist() == [60] * 4
     assert [row["key"] for row in tree_rows(explorer) if row["key"] in parts["outline"].grids["tree"].selected] == [key]
     assert [chip["text"] for chip in explorer.query["chips"]] == ["1 manifest"]
@@ -130,6 +133,9 @@ def test_marked_partitions_filter_every_part(hostile_table: icestats.Table) -> N
     assert part.equals(parts["columns"].to_arrow())
     assert {row["at_day"] for row in rows["partition"].to_pylist()} == {day.lower}
     assert explorer.state.part.record_count == sum(rows["data_record_count"].to_pylist())
+    held = eval(parts["outline"].code(), {"table": hostile_table})["manifest_path"].to_pylist()
+    assert held == parts["outline"].to_arrow()["manifest_path"].to_pylist()
+    assert len(held) < len(explorer.state.manifests)
     explorer.state.row_filter = "price > 0"
     assert explorer.wait()
     typed = "(price > 0) and at >= '2025-09-02T00:00:00+00:00' and at < '2025-09-03T00:00:00+00:00'"

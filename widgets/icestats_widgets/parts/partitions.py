@@ -73,9 +73,10 @@ class PartitionsPart(Part):
     def code(self) -> str:
         """Return the Python line that gives the partitions."""
         selection = self.state.selection
-        if selection is None or not selection.ranges:
+        if selection is None:
             return "table.partitions()"
-        return str(selection.call("partitions"))
+        # Of a selected manifest, partitions have the figures of its own files only.
+        return str(selection.call("partitions")) if selection.ranges else f"read_part(table, {selection!r}).partitions"
 
     def on_value(self, value: Any) -> None:
         """Show records, files or bytes."""

@@ -105,19 +105,20 @@ class TreePart(Part):
 
     def to_arrow(self) -> pa.Table | None:
         """Return the manifests, or the selected ones."""
-        manifests = self.state.manifests
-        if manifests is None or self.state.part is None:
+        manifests, part = self.state.manifests, self.state.selected_part
+        if manifests is None or part is None:
             return manifests
-        return manifests.filter(pc.is_in(manifests["manifest_path"], pa.array(sorted(self.state.part.manifest_paths))))
+        return manifests.filter(pc.is_in(manifests["manifest_path"], pa.array(sorted(part.manifest_paths))))
 
     def code(self) -> str:
         """Return the Python line that gives the manifests, or the selected ones."""
-        selection = self.state.selection
+        selection, part = self.state.selection, self.state.selected_part
         if self.state.tree_mode == "files":
             return "table.files()" if selection is None else str(selection.call("files"))
-        if selection is None or selection.ranges:
-            return "table.manifests()"
-        return str(selection.call("manifests"))
+        if selection is not None and selection.ranges:
+            # Of marked partitions, the manifests that may hold files of theirs are shown.
+            selection = None if part is None else Selection(manifest_paths=tuple(sorted(part.manifest_paths)))
+        return "table.manifests()" if selection is None else str(selection.call("manifests"))
 
     def _arrange(self) -> None:
         sort = self.grid.sort

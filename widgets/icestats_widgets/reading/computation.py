@@ -14,6 +14,7 @@ from icestats.table.statistics import CommitReport, RemovalReport, Statistics
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.reading.compute_request import ComputeRequest
+from icestats_widgets.reading.state_reader import read_anew
 from icestats_widgets.state import ExplorerState
 
 BUSY = frozenset({"starting", "scanning", "cancelling", "previewing", "committing", "checking", "undoing"})
@@ -230,7 +231,7 @@ def _undo(table: Table, snapshot_id: int, shown: RemovalReport) -> tuple[Removal
 def _refresh(table: Table, done: str) -> tuple[Table, str | None]:
     """Return the table as it is now; where it cannot be read anew, as it was, and what to say: what is done is done."""
     try:
-        return table.refresh(), None
+        return read_anew(table), None
     except Exception as error:  # noqa: BLE001 - whatever it is, it takes nothing back
         why = f"it cannot be read anew ({explain_error(error).rstrip('.')})"
         return table, f"{done}, but the tabs show the table as it was before: {why}. Reload it."

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from icestats.errors import CallError, IcestatsError, MetadataError, StatisticsMissingError, UnsupportedError
+from icestats.errors import CallError, MetadataError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.metadata import parse_count
 from icestats.stats.histogram import Kind
 from icestats.table.table import Table
@@ -24,7 +24,7 @@ from icestats_widgets.reading.selected_part import SelectedPart, drop_statistics
 from icestats_widgets.reading.selection import Selection
 from icestats_widgets.reading.snapshot_comparison import age_of, read_comparison
 from icestats_widgets.reading.sparks import read_part_sketches, read_sparks
-from icestats_widgets.reading.state_reader import StateReader
+from icestats_widgets.reading.state_reader import StateReader, read_anew
 from icestats_widgets.state import ExplorerState
 
 _COMMON_SHOWN = 12
@@ -59,7 +59,7 @@ class Coordinator(StateReader):
         try:
             state.overview = state.table.overview()
             state.set_note("overview", None)
-        except IcestatsError as error:
+        except Exception as error:  # noqa: BLE001 - what a storage's own client raises stops nothing else, too
             state.overview = None
             state.set_note("overview", explain_error(error))
         if state.column is None or state.column not in {field.name for field in state.table.schema.fields}:
@@ -79,11 +79,16 @@ class Coordinator(StateReader):
 
     def reload(self) -> None:
         """Open the table anew, and read what it has now."""
-        state = self._state
-        state.set_loading("overview", loading=True)
-        self._background.run("reload", state.table.refresh, self._reloaded, partial(self._excuse, "overview"))
+        table = self._state.table
+        self._state.set_loading("overview", loading=True)
+        shown = partial(self._reloaded, table)
+        self._background.run("reload", partial(read_anew, table), shown, partial(self._excuse, "overview"))
 
-    def _reloaded(self, table: Table) -> None:
+    def _reloaded(self, asked: Table, table: Table) -> None:
+        if self._state.table is not asked:
+            # What was read may be older than what a commit, or a person, has shown meanwhile.
+            self.reload()
+            return
         self._state.set_loading("overview", loading=False)
         self._state.set_note("overview", None)
         self._state.table = table

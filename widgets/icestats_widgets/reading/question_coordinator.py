@@ -35,6 +35,7 @@ class QuestionCoordinator(StateReader):
         state.observe(lambda _: self.ask(), [*asked, "table"])
         state.observe(lambda _: setattr(state, "workload", None), "table")
         state.observe(lambda _: self._rolled_up(), "manifests")
+        state.observe(lambda _: self._look_again(), "table")
         state.observe(lambda _: self._suggest(), "columns")
 
     def ask(self) -> None:
@@ -98,6 +99,11 @@ class QuestionCoordinator(StateReader):
         self._background.run("warm", partial(self._state.table.plan_outlook, "true"), lambda _: None, lambda _: None)
         if is_small(self._state):
             self.read_layout()
+
+    def _look_again(self) -> None:
+        # Traitlets tells nobody of manifests that equal those of before: what had failed would not be tried again.
+        if "layout_report" in self._state.notes:
+            self._rolled_up()
 
     def _suggest(self) -> None:
         state = self._state

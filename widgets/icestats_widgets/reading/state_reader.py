@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.state import ExplorerState
 
@@ -38,3 +40,11 @@ class StateReader:
     def _excuse(self, part: str, error: Exception) -> None:
         self._state.set_note(part, explain_error(error))
         self._state.set_loading(part, loading=False)
+
+
+def read_anew(table: Table) -> Table:
+    """Return the table as it is now, with what is read first: where it is shown, acts of the page wait."""
+    found = table.refresh()
+    with suppress(Exception):
+        found.overview()
+    return found
