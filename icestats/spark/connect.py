@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from icestats.answers.text import one_line
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _MODE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 """Variables that PySpark takes for Spark Connect: the first is the user's, the second its own."""
+_LONGEST_GOODBYE_S = 5.0
 
 
 def is_connect(spark: object) -> bool:
@@ -112,7 +114,7 @@ def watch_operations(
     try:
         yield
     except BaseException:
-        interrupt_operations(spark, group)
+        _interrupt_in_time(spark, group)
         raise
     finally:
         spark.removeTag(_tag(group))
@@ -121,6 +123,25 @@ def watch_operations(
     if callback:
         count = max(1, last[1])
         callback(count, count)
+
+
+def _interrupt_in_time(spark: SparkSession, group: str) -> None:
+    """Interrupt what runs under the name of a group, where the server answers.
+
+    PySpark asks one that is gone for ten minutes, and as long again when the process ends.
+    """
+
+    def interrupt() -> None:
+        with suppress(Exception):
+            interrupt_operations(spark, group)
+
+    asking = threading.Thread(target=interrupt, name=f"interrupt {group}", daemon=True)
+    asking.start()
+    asking.join(_LONGEST_GOODBYE_S)
+    if asking.is_alive():
+        # PySpark 4.1 registers it; what it would clean up is gone with the server.
+        cleanup: Any = getattr(getattr(spark, "client", None), "_cleanup_ml_cache", None)
+        atexit.unregister(cleanup)
 
 
 def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:

@@ -388,7 +388,8 @@ def _with_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, st
     hidden = candidate.conf.get(_HIDDEN_OPTIONS, None) or "(?i)url"
     if SECRETS not in hidden:
         candidate.conf.set(_HIDDEN_OPTIONS, f"{hidden}|{SECRETS}")
-    if context._conf.get("spark.eventLog.enabled") == "true":
+    # As Scala reads it.
+    if (context._conf.get("spark.eventLog.enabled") or "").strip().lower() == "true":
         _hide_in_events(context._conf, settings)
     for key, value in settings.items():
         candidate.conf.set(key, value)

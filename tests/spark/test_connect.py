@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from icestats.spark.java import find_java
 from icestats.spark.jvm import ICEBERG_EXTENSIONS, SQLITE_DRIVER, find_runtime
 from icestats.spark.session import ICEBERG_CATALOG, spark_catalog_properties
 from tests.bare_python import make_bare_python
+from tests.committed_statistics import ROWS, open_catalog
 from tests.spark_versions import since
 
 pytestmark = [pytest.mark.spark, since("4.0", "PySpark 3.5 brings no server of Spark Connect")]
@@ -260,3 +262,22 @@ print(spark.range(3).count(), spark.getTags())
 def test_a_job_is_cancelled_by_its_tag(server):
     done = run(CANCEL, SPARK_REMOTE=server)
     assert done.stdout.splitlines() == ["the endless job was cancelled: nothing has been changed", "3 set()"]
+
+
+def test_an_interrupt_ends_a_scan_though_its_server_does_not_answer(tmp_path):
+    """PySpark itself asks a server that is gone for ten minutes, and as long again to interrupt, and when it ends."""
+    with open_catalog(tmp_path) as catalog:
+        catalog.create_namespace("db")
+        made = catalog.create_table("db.t", schema=ROWS.schema)
+        made.append(ROWS)
+    command = [sys.executable, "-m", "icestats", "compute", made.metadata_location.removeprefix("file://"), "--table"]
+    variables = os.environ | {"SPARK_REMOTE": "sc://127.0.0.1:9"}
+    with subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True) as process:
+        assert "an interrupt (Ctrl-C) stops it" in process.stderr.readline()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(8)
+        process.terminate()
+        try:
+            assert process.wait(30) == 143
+        finally:
+            process.kill()

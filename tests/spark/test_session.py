@@ -337,8 +337,9 @@ def test_secrets_of_catalogs_are_hidden_where_spark_shows_its_settings(spark, tm
         assert "hidden" not in text
 
 
-def test_secrets_of_catalogs_are_hidden_in_the_log_of_events(spark, tmp_path):
-    """Which has the settings of a session in each event of a job."""
+@pytest.mark.parametrize("enabled", ["true", " TRUE"])
+def test_secrets_of_catalogs_are_hidden_in_the_log_of_events(spark, tmp_path, enabled):
+    """Which has the settings of a session in each event of a job, however its setting is written."""
     context = spark.sparkContext
     java, conf = context._jvm, context._conf
     properties = spark_catalog_properties(demo_catalog_properties(tmp_path)) or {}
@@ -348,7 +349,7 @@ def test_secrets_of_catalogs_are_hidden_in_the_log_of_events(spark, tmp_path):
         "note": "http://h/?pwd=unlogged-3",
         "uri2": "shown",
     }
-    conf.set("spark.eventLog.enabled", "true")
+    conf.set("spark.eventLog.enabled", enabled)
     before = conf.get("spark.redaction.regex")
     conf.set("spark.redaction.regex", "theirs")
     try:

@@ -210,3 +210,22 @@ def test_a_first_look_at_a_table_imports_no_numba(small_table) -> None:
     )
     command = [sys.executable, "-c", code, small_table.metadata_location]
     assert subprocess.check_output(command, text=True).split() == ["True", "False", "True"]
+
+
+def test_a_numba_that_cannot_be_imported_is_said_in_one_line(small_table, tmp_path) -> None:
+    """As one that fits no NumPy that is there, or finds no memory."""
+    broken = tmp_path / "numba"
+    broken.mkdir()
+    broken.joinpath("__init__.py").write_text("raise ImportError('Numba needs NumPy 2.3 or less')")
+    location = small_table.metadata_location.removeprefix("file://")
+    paths = os.pathsep.join([str(tmp_path), *(path for path in sys.path if path)])
+    done = subprocess.run(
+        [sys.executable, "-m", "icestats", "columns", location],
+        env={**os.environ, "PYTHONPATH": paths, "ICESTATS_CACHE": "off"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "Numba needs NumPy 2.3 or less" in done.stderr

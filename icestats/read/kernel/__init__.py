@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
@@ -27,7 +28,14 @@ if _CONFIGURATION.is_file():
         "it is yours, give its settings as variables NUMBA_... and remove it, else work in another folder"
     )
 
+
+def _import_numba() -> None:
+    # What fails here fails again in the thread that needs numba, which says it.
+    with suppress(Exception):
+        importlib.import_module("numba")
+
+
 # An interrupt reaches the main thread alone; numba that is interrupted while it is imported cannot be imported again.
-_importing = Thread(target=importlib.import_module, args=("numba",), daemon=True)
+_importing = Thread(target=_import_numba, daemon=True)
 _importing.start()
 _importing.join()
