@@ -184,6 +184,7 @@ def test_far_tails_are_left_out_and_counted(explorer: Explorer) -> None:
     part = explorer.state.histogram
     assert part.is_cut
     assert f"{part.above:,.0f} values above" in find_texts(panel)
+    check_code_has_the_bins(explorer)
     assert f"± {part.histogram.count_error:,.0f} at 99% confidence (rank error " in find_texts(panel)
     act(explorer, "histogram.tails", True)
     assert not explorer.state.histogram.is_cut
@@ -200,9 +201,20 @@ def test_a_range_is_zoomed_into_and_another_column_has_another(explorer: Explore
     assert 90 < edges[0] <= 100
     assert 200 <= edges[-1] < 210
     assert next(find_blocks(explorer.parts["histogram"], "figure"))["zoomed"]
+    check_code_has_the_bins(explorer)
     explorer.state.column = "quantity"
     assert explorer.wait()
     assert explorer.state.window is None
+
+
+def check_code_has_the_bins(explorer: Explorer) -> None:
+    """Those that are drawn are among those of the code, whatever is cut off."""
+    drawn = explorer.state.histogram.histogram
+    found = eval(explorer.parts["histogram"].code(), {"table": explorer.state.table})
+    first = found.edges.index(drawn.edges[0])
+    assert found.edges[first : first + len(drawn.edges)] == drawn.edges
+    assert tuple(found.counts[first : first + len(drawn.counts)]) == tuple(drawn.counts)
+    assert found.kind == drawn.kind
 
 
 @pytest.mark.spark

@@ -101,14 +101,14 @@ class HistogramPanel(Part):
         return None if self.state.histogram is None else self.state.histogram.histogram.to_arrow()
 
     def code(self) -> str:
-        """Return the Python line that gives the histogram."""
+        """Return the Python line that gives the bins that are drawn, and those that lie outside."""
         part = self.state.histogram
         if part is None or part.histogram.column != self.state.column:
             return ""
         where = "" if part.where is None else f", where={part.where!r}"
         where += ", partial='include'" if part.holds_more else ""
-        kind = "" if self.state.kind == KINDS[0] else f", kind={self.state.kind!r}"
-        return f"table.histogram({self.state.column!r}, bins={self.state.bins}{kind}{where})"
+        kind = "" if part.histogram.kind == KINDS[0] else f", kind={part.histogram.kind!r}"
+        return f"table.histogram({self.state.column!r}, bins={part.bins}{kind}{where})"
 
     def on_kind(self, value: Any) -> None:
         """Bins of equal width, or of about equal count."""

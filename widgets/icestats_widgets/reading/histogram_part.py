@@ -32,6 +32,8 @@ class HistogramPart:
     """Estimated number of values above the last bin."""
     asked: Kind
     """The kind that was asked for; the histogram's kind differs if the tails are too long for bins of equal width."""
+    bins: int
+    """Of how many bins over the whole range these are a part: what `Table.histogram` was asked for."""
 
     where: str | None = None
     """The filter that says the partitions whose values they are; None: the whole table."""
@@ -75,17 +77,18 @@ def read_histogram_part(
     """
     plain = read(bins=bins, kind=kind)
     if plain.type in ("string", "boolean") or plain.n == 0:
-        return HistogramPart(plain, 0.0, 0.0, kind)
+        return HistogramPart(plain, 0.0, 0.0, kind, bins)
     if window is None and not whole_range:
         window = find_middle(plain)
     if window is None:
-        return cut_histogram(plain, -math.inf, math.inf, kind)
+        return cut_histogram(plain, -math.inf, math.inf, kind, bins)
     lower, upper = window
     finite = _finite(plain)
     needed = bins * (finite[-1] - finite[0]) / (upper - lower)
     if kind == "equi-width" and needed < MOST_BINS:
-        return cut_histogram(read(bins=max(bins, math.ceil(needed)), kind="equi-width"), lower, upper, kind)
-    cut = cut_histogram(read(bins=bins, kind="equi-height"), lower, upper, kind)
+        finer = max(bins, math.ceil(needed))
+        return cut_histogram(read(bins=finer, kind="equi-width"), lower, upper, kind, finer)
+    cut = cut_histogram(read(bins=bins, kind="equi-height"), lower, upper, kind, bins)
     return replace(cut, window=window)
 
 
@@ -98,7 +101,7 @@ def find_middle(histogram: Histogram) -> tuple[float, float] | None:
     return (lower, upper) if 0 < upper - lower < WORTH_CUTTING * (finite[-1] - finite[0]) else None
 
 
-def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind) -> HistogramPart:
+def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind, bins: int) -> HistogramPart:
     """Return the bins of a histogram between `lower` and `upper`; bins that extend to infinity are never drawn."""
     positions = [axis_position(histogram.type, edge) for edge in histogram.edges]
     kept = [
@@ -107,10 +110,10 @@ def cut_histogram(histogram: Histogram, lower: float, upper: float, asked: Kind)
         if a < upper and b > lower and _is_drawable(a) and _is_drawable(b)
     ]
     if not kept:
-        return HistogramPart(replace(histogram, edges=(), counts=()), 0.0, sum(histogram.counts), asked)
+        return HistogramPart(replace(histogram, edges=(), counts=()), 0.0, sum(histogram.counts), asked, bins)
     first, last = kept[0], kept[-1]
     part = replace(histogram, edges=histogram.edges[first : last + 2], counts=tuple(histogram.counts[first : last + 1]))
-    return HistogramPart(part, sum(histogram.counts[:first]), sum(histogram.counts[last + 1 :]), asked)
+    return HistogramPart(part, sum(histogram.counts[:first]), sum(histogram.counts[last + 1 :]), asked, bins)
 
 
 def _finite(histogram: Histogram) -> list[float]:
