@@ -42,6 +42,7 @@ from icestats.read.puffin import statistics_files
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_files import CommittedBlobs, find_nearest
 from icestats.read.rollups import committed_rollups
+from icestats.scan import arrow_files
 from icestats.scan.actual_rows import explained_reading
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
@@ -383,6 +384,7 @@ def test_a_name_mapping_is_not_parsed_for_each_file(document, changed, monkeypat
     """One of 300,000 names took 3.6 s for each file of which rows are read."""
     parsed = []
     parse = NameMapping.model_validate_json
+    arrow_files._parse_mapping.cache_clear()
     monkeypatch.setattr(NameMapping, "model_validate_json", lambda text: parsed.append(text) or parse(text))
     document["properties"]["schema.name-mapping.default"] = '[{"field-id": 1, "names": ["id", "key"]}]'
     table = icestats.load(changed())
