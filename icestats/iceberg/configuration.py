@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,3 +124,15 @@ def find_catalog_type(properties: Mapping[str, Any]) -> str:
         return str(stated).lower()
     scheme = str(properties.get("uri", "")).partition(":")[0].partition("+")[0]
     return {"http": "rest", "https": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}.get(scheme, "")
+
+
+def find_sqlite_path(uri: str) -> str | None:
+    """Return the file that a SQL catalog's `uri` names; None where it names none, or is in memory.
+
+    Examples
+    --------
+    >>> find_sqlite_path("sqlite:////data/c.db?timeout=5"), find_sqlite_path("sqlite:///:memory:")
+    ('/data/c.db', None)
+    """
+    path = re.fullmatch(r"sqlite(?:\+\w+)?:///([^?]+)(?:\?.*)?", uri)
+    return None if path is None or path[1] == ":memory:" else path[1]

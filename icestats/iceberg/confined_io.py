@@ -12,7 +12,6 @@ import functools
 import gzip
 import json
 import logging
-import re
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -37,7 +36,7 @@ from icestats.answers.text import printable
 from icestats.errors import CatalogError, CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
-from icestats.iceberg.configuration import check_configuration, find_catalog_type
+from icestats.iceberg.configuration import check_configuration, find_catalog_type, find_sqlite_path
 from icestats.iceberg.metadata import GZIP_MAGIC, build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
 from icestats.iceberg.storage import Storage, check_local, limit_retries, local_path, open_input, read_range
@@ -197,9 +196,9 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
 
 def _refuse_missing_file(name: str, uri: str) -> None:
     """Refuse a catalog of a SQLite file that is not there: SQLite would make it anew."""
-    path = re.fullmatch(r"sqlite(?:\+\w+)?:///([^?]+)", uri)
-    if path is not None and not path[1].startswith((":memory:", "file:")) and not Path(path[1]).exists():
-        raise CatalogError(f"catalog {name!r} has no file {path[1]}: expected the SQLite file that it is kept in")
+    path = None if "?" in uri else find_sqlite_path(uri)
+    if path is not None and not path.startswith("file:") and not Path(path).exists():
+        raise CatalogError(f"catalog {name!r} has no file {path}: expected the SQLite file that it is kept in")
 
 
 def find_unsafe_write(table: Table) -> CommitError | None:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from icestats.errors import HIDDEN, CallError, SparkUnavailableError
-from icestats.iceberg.configuration import find_catalog_type
+from icestats.iceberg.configuration import find_catalog_type, find_sqlite_path
 from icestats.iceberg.reach import store_of
 from icestats.spark.connect import find_connect_session, refuse_connect
 from icestats.spark.jvm import (
@@ -204,10 +204,10 @@ def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | 
         return {"type": kind, **translated}
     if kind != "sql" or "py-catalog-impl" in properties:
         return None
-    path = re.fullmatch(r"sqlite(?:\+\w+)?:///([^?]+)(?:\?.*)?", properties.get("uri", ""))
-    if path is None or path[1] == ":memory:":
+    path = find_sqlite_path(properties.get("uri", ""))
+    if path is None:
         return None
-    return {"type": "jdbc", **translated, "uri": f"jdbc:sqlite:{path[1]}", "jdbc.schema-version": "V1"}
+    return {"type": "jdbc", **translated, "uri": f"jdbc:sqlite:{path}", "jdbc.schema-version": "V1"}
 
 
 def _translate(properties: Mapping[str, str]) -> dict[str, str]:
