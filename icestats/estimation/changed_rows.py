@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.answers.text import counted
-from icestats.estimation.row_level_deletes import find_named_files, is_partitioned
+from icestats.estimation.row_level_deletes import find_named_files
 from icestats.iceberg.metadata import Snapshot
 from icestats.iceberg.value_order import Floats, Mask
 from icestats.read.manifests.manifest_list import read_manifest_list
@@ -66,7 +66,7 @@ class ChangedRows:
     def _is_anywhere(self) -> Mask:
         """Which files are about all partitions: equality deletes of a spec without partition fields."""
         specs = self.reader.source.metadata.specs
-        without = [spec_id for spec_id, spec in specs.items() if not is_partitioned(spec)]
+        without = [spec_id for spec_id, spec in specs.items() if not spec.is_partitioned]
         found: Mask = to_numpy(pc.equal(self.files["content"], "equality_deletes"))
         return found & np.isin(to_numpy(self.files["spec_id"]), without)
 

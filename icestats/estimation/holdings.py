@@ -14,7 +14,6 @@ from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import STATISTICS
 from icestats.answers.text import counted
 from icestats.estimation.engine_statistics import LEVELS
-from icestats.estimation.row_level_deletes import is_partitioned
 from icestats.iceberg.metadata import Field, Snapshot, parse_count
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.puffin.statistics_files import (
@@ -107,7 +106,7 @@ def find_holdings(
 
 def has_partitions(reader: SnapshotReader) -> bool:
     """Whether any spec of the table partitions it."""
-    return any(map(is_partitioned, reader.source.metadata.specs.values()))
+    return any(spec.is_partitioned for spec in reader.source.metadata.specs.values())
 
 
 def _find_counts(reader: SnapshotReader, snapshot: Snapshot) -> _Found:

@@ -17,7 +17,6 @@ from icestats.answers.arrays import combine_chunks, join_paths, to_numpy
 from icestats.answers.text import counted
 from icestats.estimation.formulas.grouped_sources import DeleteShares
 from icestats.estimation.formulas.selectivity import as_floats
-from icestats.iceberg.metadata import PartitionSpec
 from icestats.iceberg.value_order import Floats
 from icestats.read.manifests.manifests import manifests_to_read, read_file_metrics
 from icestats.snapshot.pruning.delete_index import PATH_FIELD_ID
@@ -118,11 +117,6 @@ def find_named_files(files: pa.Table) -> pa.Array:
     return pc.coalesce(combine_chunks(files["referenced_data_file"]).cast(pa.binary()), only_path)
 
 
-def is_partitioned(spec: PartitionSpec) -> bool:
-    """Whether equality deletes of a spec are about one partition; else they are about all data files."""
-    return any(field.transform != "void" for field in spec.fields)
-
-
 def _explain(vectors: int, files: int, unnamed: int) -> str:
     kinds = (counted(vectors, "deletion vector"), counted(files, "position delete file"))
     exact = " and ".join(kind for kind, count in zip(kinds, (vectors, files), strict=True) if count)
@@ -214,7 +208,7 @@ def build_table_deletes(reader: SnapshotReader, read_ndv: ReadNdv) -> TableDelet
         equality = sum_column(by_equality, "record_count")
         removed, assumes = _estimate_equality(by_equality, read_ndv, records)
         specs = reader.source.metadata.specs
-        by_partition = all(is_partitioned(specs[spec_id]) for spec_id in pc.unique(by_equality["spec_id"]).to_pylist())
+        by_partition = all(specs[spec_id].is_partitioned for spec_id in pc.unique(by_equality["spec_id"]).to_pylist())
     return TableDeletes(
         position_record_count=positions - equality,
         equality_record_count=equality,

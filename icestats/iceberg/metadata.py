@@ -166,6 +166,11 @@ class PartitionSpec:
     spec_id: int
     fields: tuple[PartitionField, ...]
 
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether any field is not void: else equality deletes of this spec are about all data files."""
+        return any(field.transform != "void" for field in self.fields)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

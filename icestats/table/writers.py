@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -24,7 +24,10 @@ from icestats.table.table import Table, check_table
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
     from pyspark.sql import DataFrame
+
+    from icestats.iceberg.metadata import Snapshot
 
 __all__ = ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"]
 
@@ -168,17 +171,22 @@ def _write(table: Table, change: Callable[[IcebergTable, dict[str, str]], object
     if (refusal := find_refusal(target) or find_long_wait(target)) is not None:
         raise refusal
     _refuse_small_parts(target)
-    own = {_WRITE_ID: str(uuid.uuid4())}
+    write_id = str(uuid.uuid4())
     try:
-        change(target, own)
+        change(target, {_WRITE_ID: write_id})
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, target.catalog.properties)
         raise CommitError(_explain_failure(table, before, said)) from cause
-    made = [one for one in target.metadata.snapshots if one.summary and one.summary.get(_WRITE_ID) == own[_WRITE_ID]]
-    current = target.metadata.current_snapshot_id
-    return _register(table, made[-1].snapshot_id if made else None if current == before else current)
+    own, current = _find_written(target.metadata.snapshots, write_id), target.metadata.current_snapshot_id
+    return _register(table, current if own is None and current != before else own)
+
+
+def _find_written(snapshots: Iterable[Snapshot | IcebergSnapshot], write_id: str) -> int | None:
+    """Return the last snapshot of a write: an overwrite makes two."""
+    own = [one.snapshot_id for one in snapshots if one.summary and one.summary.get(_WRITE_ID) == write_id]
+    return own[-1] if own else None
 
 
 def _refuse_small_parts(target: IcebergTable) -> None:
@@ -222,8 +230,7 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
         fresh = table.refresh()
     except IcestatsError as error:
         raise CommitError(f"the rows are written to {table.name}, which cannot be read now: {error}") from error
-    own = (one.snapshot_id for one in fresh.metadata.snapshots.values() if one.summary.get(_WRITE_ID) == write_id)
-    return _register(fresh, next(own, None))
+    return _register(fresh, _find_written(fresh.metadata.snapshots.values(), write_id))
 
 
 def _register(table: Table, snapshot_id: int | None) -> Written:

@@ -54,7 +54,7 @@ from icestats.estimation.formulas.grouped_sources import (
 )
 from icestats.estimation.formulas.selectivity import GroupEvidence, as_floats
 from icestats.estimation.formulas.source_estimates import q_error
-from icestats.estimation.row_level_deletes import FileDeletes, TableDeletes, is_partitioned
+from icestats.estimation.row_level_deletes import FileDeletes, TableDeletes
 from icestats.estimation.sources import SOURCES
 from icestats.iceberg.metadata import PartitionField as SpecField
 from icestats.iceberg.metadata import PartitionSpec as TableSpec
@@ -647,7 +647,7 @@ def test_equality_deletes_that_seem_to_delete_nothing_leave_no_row_certain() -> 
 @pytest.mark.parametrize(("transform", "expected"), [("void", False), ("identity", True)])
 def test_equality_deletes_of_a_spec_of_void_fields_are_about_all_partitions(transform: str, expected: bool) -> None:
     """A v1 spec whose field has been dropped has a `void` one, and divides nothing."""
-    assert is_partitioned(TableSpec(1, (SpecField(1000, 1, "day", transform),))) is expected
+    assert TableSpec(1, (SpecField(1000, 1, "day", transform),)).is_partitioned is expected
 
 
 @pytest.mark.parametrize(("kind", "least"), [(IntegerType(), -(2**31)), (LongType(), -(2**63))])

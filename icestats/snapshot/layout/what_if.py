@@ -73,7 +73,7 @@ def regroup_files(
         order = rows[np.argsort(keys[rows], kind="stable")]
         first = np.searchsorted(keys[order], keys[order], side="left")
         # Without partitions Spark deals files out to as many manifests as their bytes ask for.
-        is_dealt = spec is not None and all(field.transform == "void" for field in spec.fields)
+        is_dealt = spec is not None and not spec.is_partitioned
         chosen = np.arange(len(rows)) % wanted if is_dealt else first * wanted // len(rows)
         found = np.unique(chosen, return_inverse=True)[1]
         groups[order] = count + found

@@ -42,9 +42,7 @@ class DeleteIndex:
         self._global: list[dict[str, Any]] = []
         for place, row in enumerate(_plain(deletes).to_pylist()):
             row["place"] = place
-            # An equality delete file of an unpartitioned spec is about all data files.
-            fields = [field for field in specs[row["spec_id"]].fields if field.transform != "void"]
-            if row["content"] == "equality_deletes" and not fields:
+            if row["content"] == "equality_deletes" and not specs[row["spec_id"]].is_partitioned:
                 self._global.append(row)
             elif (path := _only_path(row)) is not None:
                 self._by_file[_key(row), path].append(row)
