@@ -20,7 +20,7 @@ from icestats.answers.whole_file import write_whole
 from icestats.cli.output import Report, plain_value, with_report
 from icestats.errors import CallError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.catalog import demo_home
-from icestats.table.table import DEMO_TABLES, Table, demo
+from icestats.table.table import DEMO_TABLES, Table, demo, load
 
 _SHOWN = {"events": ("device_id", "price", "event_type"), "flights": ("dep_delay", "distance", "carrier")}
 """The columns of each table that are shown before and after."""
@@ -107,6 +107,8 @@ def open_lab(source: str) -> None:
     )
     if jupyter is None:
         raise UnsupportedError("JupyterLab is not installed: pip install 'icestats[lab]'")
+    if source not in [f"demo.{name}" for name in DEMO_TABLES]:
+        load(source)
     notebook = _write_notebook(source, Path.cwd())
     sys.exit(subprocess.call([jupyter, "lab", str(notebook)]))  # noqa: S603 - the interpreter's own jupyter
 

@@ -16,7 +16,7 @@ from icestats.answers.schemas import COVERAGE
 from icestats.answers.text import align, counted, printable_lines, quote_name
 from icestats.errors import CallError
 from icestats.estimation.engine_statistics import EngineFact, list_engines, read_engine_facts
-from icestats.estimation.holdings import Holding, find_holdings, has_partitions
+from icestats.estimation.holdings import Holding, find_holdings
 from icestats.iceberg.metadata import Field, parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import PuffinBlob
@@ -218,7 +218,7 @@ def _choose_engines(engines: Sequence[str] | None) -> Collection[str]:
 
 def _applies(reader: SnapshotReader, level: str, statistic: str, field: Field | None) -> bool:
     """Whether a table, or a column of its type, can have a statistic."""
-    if level.startswith("partition") and not has_partitions(reader):
+    if level.startswith("partition") and not reader.source.metadata.has_partition_fields:
         return False
     if statistic == "num delete vectors":
         return reader.source.metadata.format_version >= 3

@@ -104,11 +104,6 @@ def find_holdings(
     return {key: sorted(places, key=lambda place: place.commits_behind) for key, places in found.items()}
 
 
-def has_partitions(reader: SnapshotReader) -> bool:
-    """Whether any spec of the table partitions it."""
-    return any(spec.is_partitioned for spec in reader.source.metadata.specs.values())
-
-
 def _find_counts(reader: SnapshotReader, snapshot: Snapshot) -> _Found:
     for name, statistic in _SUMMARY.items():
         if parse_count(snapshot.summary.get(name)) is not None:
@@ -116,7 +111,7 @@ def _find_counts(reader: SnapshotReader, snapshot: Snapshot) -> _Found:
     data = reader.manifest_files.filter(pc.equal(reader.manifest_files["content"], "data"))
     if not data["added_rows_count"].null_count + data["existing_rows_count"].null_count:
         yield ("table", None, "num rows"), Holding("manifest list", "manifest list", 0)
-    for level in ("table", "partition") if has_partitions(reader) else ("table",):
+    for level in ("table", "partition") if reader.source.metadata.has_partition_fields else ("table",):
         for statistic in LEVELS[level]:
             if statistic != "num total rows":
                 yield (level, None, statistic), Holding("manifests", "manifests", 0)
@@ -126,7 +121,8 @@ def _find_metrics(reader: SnapshotReader, columns: Sequence[Field]) -> _Found:
     rollups = reader.manifest_rollups
     is_data = pc.equal(reader.manifest_files["content"], "data")
     files = pc.sum(rollups.manifests["live_file_count"].filter(is_data)).as_py() or 0
-    levels = ("table-column", "partition-column") if has_partitions(reader) else ("table-column",)
+    is_partitioned = reader.source.metadata.has_partition_fields
+    levels = ("table-column", "partition-column") if is_partitioned else ("table-column",)
     holding = Holding("manifests", "manifests", 0)
     for field_id, statistic in _known_metrics(rollups.table_cells, np.array([files]), reader.schema.columns, columns):
         for level in levels:
@@ -169,7 +165,7 @@ def _find_partition_file(reader: SnapshotReader, columns: Sequence[Field]) -> _F
         (file for file in metadata.partition_statistics if file.snapshot_id in ages),
         key=lambda file: ages[file.snapshot_id].commits,
     )
-    found = reader.read_partition_file(files[0], reader.schema.columns) if files else None
+    found = reader.find_partition_file(files[0], reader.schema.columns) if files else None
     if found is None:
         return
     commits = ages[files[0].snapshot_id].commits

@@ -350,8 +350,8 @@ class TableMetadata:
 
     @property
     def has_partition_fields(self) -> bool:
-        """Whether any spec of the table has a field."""
-        return any(spec.fields for spec in self.specs.values())
+        """Whether any spec of the table divides it."""
+        return any(spec.is_partitioned for spec in self.specs.values())
 
 
 class _Child(Protocol):

@@ -30,7 +30,7 @@ from icestats.read.manifests.manifests import (
     read_files,
     read_rollups,
 )
-from icestats.read.partitions.partition_history import read_committed_partitions
+from icestats.read.partitions.partition_history import check_counts, read_committed_partitions
 from icestats.read.partitions.partition_statistics import ADDED, PartitionStatistics, read_partition_statistics
 from icestats.read.puffin.committed_columns import find_committed_sizes
 from icestats.read.puffin.committed_partitions import (
@@ -285,15 +285,28 @@ class SnapshotReader:
         files = self.source.metadata.partition_statistics
         snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
         file = next((one for one in files if one.snapshot_id == snapshot_id), None)
-        return None if file is None else self.read_partition_file(file, ())
+        return None if file is None else self.find_partition_file(file, ())
 
-    def read_partition_file(
+    def read_partition_file(self, file: PartitionStatisticsFile, columns: Sequence[Field]) -> PartitionStatistics:
+        """Read the partition statistics file of this snapshot or of an ancestor.
+
+        Raises
+        ------
+        MetadataError
+            It is missing, cut or damaged, or its counts are not those of its snapshot.
+        """
+        metadata, storage, path = self.source.metadata, self.source.storage, file.statistics_path
+        found = read_partition_statistics(storage.read(path), path, self.partition_columns, columns, metadata.specs)
+        of = metadata.snapshots[file.snapshot_id]
+        check_counts(found, path, self.manifest_files if of == self.snapshot else read_manifest_list(storage, of))
+        return found
+
+    def find_partition_file(
         self, file: PartitionStatisticsFile, columns: Sequence[Field]
     ) -> PartitionStatistics | None:
         """Read a partition statistics file; one that cannot be used is left out."""
         try:
-            data, specs = self.source.storage.read(file.statistics_path), self.source.metadata.specs
-            return read_partition_statistics(data, file.statistics_path, self.partition_columns, columns, specs)
+            return self.read_partition_file(file, columns)
         except IcestatsError as error:
             self._leave_out("committed partition statistics", error)
             return None

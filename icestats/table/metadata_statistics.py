@@ -18,9 +18,9 @@ from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.table_statistics_blobs import build_manifest_statistics_blob
 from icestats.errors import StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
-from icestats.read.manifests.manifests import RollUps, find_partition_types, manifests_to_read, read_rollups
-from icestats.read.partitions.partition_history import SnapshotPartitions, check_counts, read_snapshot_partitions
-from icestats.read.partitions.partition_statistics import merge_partition_statistics, read_partition_statistics
+from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_rollups
+from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
+from icestats.read.partitions.partition_statistics import merge_partition_statistics
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.rollups.manifest_statistics import can_be_written
 from icestats.read.rollups.rollup_cache import cache_folder
@@ -110,7 +110,7 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
     StatisticsMissingError
         None is registered for the snapshot or an ancestor of it.
     """
-    metadata, storage = reader.source.metadata, reader.source.storage
+    metadata = reader.source.metadata
     files = metadata.first_partition_statistics()
     ages = count_ages(metadata, reader.snapshot)
     snapshot_id = next((ancestor for ancestor in ages if ancestor in files), None)
@@ -121,10 +121,7 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
             f"no partition statistics file is registered for a snapshot of {reader.source.name} up to this one: run "
             "table.compute(partitions=True).commit(), or `icestats compute SOURCE --partitions --commit`"
         )
-    path = files[snapshot_id].statistics_path
-    partition = find_partition_types(manifests_to_read(reader.manifest_files), metadata, storage)
-    found = read_partition_statistics(storage.read(path), path, partition, reader.schema.columns, metadata.specs)
-    check_counts(found, path, storage, metadata.snapshots[snapshot_id])
+    found = reader.read_partition_file(files[snapshot_id], reader.schema.columns)
     # After a change of the spec, Iceberg 1.12 adds to a file by writing a second row for a partition.
     merged = merge_partition_statistics([found])
     rows = build_partition_file_rows(merged if len(merged.groups) < len(found.groups) else found)

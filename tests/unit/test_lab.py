@@ -6,9 +6,10 @@ import json
 import os
 
 import pytest
+from click.testing import CliRunner
 
 from icestats.cli import workplace_verbs
-from icestats.errors import CallError
+from icestats.errors import CallError, TableNotFoundError
 
 
 def _written(source, tmp_path):
@@ -60,6 +61,17 @@ def test_a_notebook_is_not_written_through_a_link(tmp_path):
     path.symlink_to(tmp_path / "elsewhere")
     assert _written("demo.events", tmp_path) == path
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_table_that_is_not_there_opens_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(workplace_verbs.subprocess, "call", lambda _: 0)
+    answer = CliRunner().invoke(workplace_verbs.open_lab, [str(tmp_path / "nothing.metadata.json")])
+    assert isinstance(answer.exception, TableNotFoundError)
+    assert list(tmp_path.iterdir()) == []
+    answer = CliRunner().invoke(workplace_verbs.open_lab, ["demo.events"])
+    assert answer.exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["icestats_demo.events.ipynb"]
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import fastavro
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -90,8 +91,12 @@ def test_counts_that_the_manifest_list_refutes_are_refused(small_table, load, na
     kind = pq.read_schema(stored_path(load())).field(name).type
     set_column(stored_path(load()), name, kind, 1)
     small_table.refresh().append(numbers([1]))
+    table = load()
     with pytest.raises(MetadataError, match=f"{name}, its manifest list has .*{BUG}"):
-        load().partition_statistics()
+        table.partition_statistics()
+    readers = table.coverage(engines=["icestats"]).filter(pc.field("level") == "partition")
+    assert set(readers["source"].to_pylist()) == {"manifests", None}
+    assert BUG in str(table.overview().findings)
 
 
 def test_two_rows_of_a_partition_are_one(small_table, load):

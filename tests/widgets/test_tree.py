@@ -92,6 +92,7 @@ def test_files_are_listed_with_the_selected_column(hostile_table: icestats.Table
     explorer = Explorer(hostile_table, column="price")
     assert explorer.wait()
     explorer.state.tree_mode = "files"
+    tree(explorer).on_mode(["files"])
     tree(explorer).act("tree.sort", {"column": "records"})
     assert explorer.wait()
     listed = rows(explorer)

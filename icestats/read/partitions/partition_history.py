@@ -200,16 +200,10 @@ def _check_totals(found: PartitionStatistics, manifest_files: pa.Table) -> None:
             raise _UnusableError(f"it has {stated:,} as the sum of {names}, its manifest list has {expected:,}")
 
 
-def check_counts(found: PartitionStatistics, path: str, storage: FileReader, snapshot: Snapshot) -> None:
-    """Refuse a file whose counts are not those of its snapshot's manifest list, as after apache/iceberg#17915.
-
-    Raises
-    ------
-    MetadataError
-        They are not, or the manifest list cannot be read.
-    """
+def check_counts(found: PartitionStatistics, path: str, manifest_files: pa.Table) -> None:
+    """Refuse a file whose counts are not those of its snapshot's manifest list, as after apache/iceberg#17915."""
     try:
-        _check_totals(found, read_manifest_list(storage, snapshot))
+        _check_totals(found, manifest_files)
     except _UnusableError as error:
         raise MetadataError(f"wrong partition statistics: {error} (apache/iceberg#17915)", path) from error
 

@@ -68,7 +68,7 @@ class TreePart(Part):
 
     def on_mode(self, value: Any) -> None:
         """List the tree, or all files."""
-        if value in TREE_MODES:
+        if value in list(TREE_MODES):
             self.state.tree_mode = value
 
     def toggle(self, key: str, is_open: bool) -> None:
