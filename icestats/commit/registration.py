@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 Step = Callable[[str], None]
 """Called with the name of a step as it begins or is done."""
 
-# Errors by which a catalog says that it has not taken the commit.
-_REFUSED = (
+REFUSED = (
     AuthorizationExpiredError,
     BadRequestError,
     CommitError,
@@ -48,6 +47,7 @@ _REFUSED = (
     NotImplementedError,
     UnauthorizedError,
 )
+"""Errors by which a catalog says that it has not taken the commit."""
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0
@@ -168,7 +168,7 @@ def _commit_entries(
             raise _NotInAnswerError("it answered with a table that is without what was committed")
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, table.catalog.properties)
-        answer = "a refusal in answer" if isinstance(error, _REFUSED) else "no answer"
+        answer = "a refusal in answer" if isinstance(error, REFUSED) else "no answer"
         failed = f"{answer} to the commit of {table_name(table)}: {said}"
         if isinstance(error, _NotInAnswerError):
             failed = f"the catalog has not done the commit of {table_name(table)}: {said}"
@@ -183,10 +183,10 @@ def _commit_entries(
             arrived = None
         if arrived is not None:
             return arrived
-        if not isinstance(error, (CommitFailedException, *_REFUSED)):
+        if not isinstance(error, (CommitFailedException, *REFUSED)):
             raise CommitError(f"{failed}; it is not seen in the metadata{kept}") from cause
         text = _discard(table, paths, left)
-        if isinstance(error, _REFUSED):
+        if isinstance(error, REFUSED):
             raise CommitError(f"{table_name(table)} took no commit: {said}; {text}") from cause
         return None
     return table

@@ -24,6 +24,7 @@ from icestats.table.table import Table, check_table
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table import Transaction
     from pyspark.sql import DataFrame
 
 __all__ = ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"]
@@ -85,7 +86,7 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
         The rows were not written; or there was no answer, and it is unknown: the message says which.
     """
     given = dict(snapshot_properties or {})
-    return _write(table, lambda target, own: target.append(rows, snapshot_properties=given | own))
+    return _write(table, lambda transaction, own: transaction.append(rows, snapshot_properties=given | own))
 
 
 def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression | None = None) -> Written:
@@ -108,9 +109,10 @@ def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression 
         Nothing was written; or that is unknown, as for `append`.
     """
     if row_filter is None:
-        return _write(table, lambda target, own: target.overwrite(rows, snapshot_properties=own))
+        return _write(table, lambda transaction, own: transaction.overwrite(rows, snapshot_properties=own))
     return _write(
-        table, lambda target, own: target.overwrite(rows, overwrite_filter=row_filter, snapshot_properties=own)
+        table,
+        lambda transaction, own: transaction.overwrite(rows, overwrite_filter=row_filter, snapshot_properties=own),
     )
 
 
@@ -124,7 +126,7 @@ def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
     CommitError
         Nothing was deleted; or that is unknown, as for `append`.
     """
-    return _write(table, lambda target, own: target.delete(row_filter, snapshot_properties=own))
+    return _write(table, lambda transaction, own: transaction.delete(row_filter, snapshot_properties=own))
 
 
 def append_dataframe(table: Table, frame: DataFrame) -> Written:
@@ -153,7 +155,10 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
     return _write_frame(table, frame, "overwrite partitions")
 
 
-def _write(table: Table, change: Callable[[IcebergTable, dict[str, str]], object]) -> Written:
+def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]) -> Written:
+    from pyiceberg.exceptions import CommitFailedException, ValidationException
+
+    from icestats.commit.registration import REFUSED
     from icestats.commit.table_state import find_refusal
     from icestats.iceberg.confined_io import find_long_wait
 
@@ -169,16 +174,26 @@ def _write(table: Table, change: Callable[[IcebergTable, dict[str, str]], object
         raise refusal
     _refuse_small_parts(target)
     own = {_WRITE_ID: str(uuid.uuid4())}
+    transaction, is_sent = target.transaction(), False
     try:
-        change(target, own)
+        change(transaction, own)
+        is_sent = True
+        transaction.commit_transaction()
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, target.catalog.properties)
-        raise CommitError(_explain_failure(table, before, said)) from cause
-    made = [one for one in target.metadata.snapshots if one.summary and one.summary.get(_WRITE_ID) == own[_WRITE_ID]]
+        is_refused = isinstance(error, (CommitFailedException, ValidationException, *REFUSED))
+        why = _explain_failure(table, own[_WRITE_ID], said, is_refused=is_refused) if is_sent else None
+        raise CommitError(why or f"{table.name} took no rows: {said}") from cause
     current = target.metadata.current_snapshot_id
-    return _register(table, made[-1].snapshot_id if made else None if current == before else current)
+    return _register(table, _find_made(target, own[_WRITE_ID]) or (None if current == before else current))
+
+
+def _find_made(target: IcebergTable, write_id: str) -> int | None:
+    """Return the last snapshot that a write has made; None: there is none."""
+    made = [one for one in target.metadata.snapshots if one.summary and one.summary.get(_WRITE_ID) == write_id]
+    return made[-1].snapshot_id if made else None
 
 
 def _refuse_small_parts(target: IcebergTable) -> None:
@@ -199,17 +214,18 @@ def _refuse_pin(table: Table) -> None:
         raise CallError(f"{table.name} was loaded with {given}, and rows are written to main: load it without")
 
 
-def _explain_failure(table: Table, before: int | None, said: str) -> str:
-    """Say what is known of a write that failed: its answer may be lost, and its rows written."""
+def _explain_failure(table: Table, write_id: str, said: str, *, is_refused: bool) -> str | None:
+    """Say what is known of a commit that failed: its answer may be lost, or come before it; None: it was not taken."""
+    failed = f"no answer to the write to {table.name}: {said}"
     try:
-        current = load_iceberg_table(table._source).metadata.current_snapshot_id
+        made = _find_made(load_iceberg_table(table._source), write_id)
     except IcestatsError as unseen:
-        reason = f"whether its rows were written is unknown ({one_line(unseen)})"
-    else:
-        if current == before:
-            return f"{table.name} took no rows: {said}"
-        reason = f"its snapshot is {current} now, before it was {before}: whether these are its rows is unknown"
-    return f"no answer to the write to {table.name}: {said}; {reason}, look before you write again"
+        return f"{failed}; whether its rows were written is unknown ({one_line(unseen)}), look before you write again"
+    if made is not None:
+        return f"{failed}; its rows are in snapshot {made}: do not write them again"
+    if is_refused:
+        return None
+    return f"{failed}; its rows are not seen in the table, but may still arrive: look before you write again"
 
 
 def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwrite partitions"]) -> Written:
