@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -137,7 +137,8 @@ def append_dataframe(table: Table, frame: DataFrame) -> Written:
     CallError
         As for `append`.
     CommitError, UnsupportedError
-        Spark could not write; the DataFrame's session does not know the table's catalog.
+        Spark could not write, or got no answer: the message says which; the DataFrame's session does not know the
+        table's catalog.
     """
     return _write_frame(table, frame, "append")
 
@@ -150,7 +151,8 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
     CallError
         As for `append`.
     CommitError, UnsupportedError
-        Spark could not write; the DataFrame's session does not know the table's catalog.
+        Spark could not write, or got no answer: the message says which; the DataFrame's session does not know the
+        table's catalog.
     """
     return _write_frame(table, frame, "overwrite partitions")
 
@@ -174,6 +176,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
         raise refusal
     _refuse_small_parts(target)
     own = {_WRITE_ID: str(uuid.uuid4())}
+    _look_behind_refusals(target, own[_WRITE_ID])
     transaction, is_sent = target.transaction(), False
     try:
         change(transaction, own)
@@ -188,6 +191,23 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
         raise CommitError(why or f"{table.name} took no rows: {said}") from cause
     current = target.metadata.current_snapshot_id
     return _register(table, _find_made(target, own[_WRITE_ID]) or (None if current == before else current))
+
+
+def _look_behind_refusals(target: IcebergTable, write_id: str) -> None:
+    """Take the refusal of a commit that has been taken for no refusal: at the last one, PyIceberg deletes the files."""
+    from pyiceberg.exceptions import CommitFailedException
+
+    commit = target._do_commit
+
+    def commit_and_look(*args: Any, **options: Any) -> None:
+        try:
+            commit(*args, **options)
+        except CommitFailedException:
+            target.refresh()
+            if _find_made(target, write_id) is None:
+                raise
+
+    target._do_commit = commit_and_look  # type: ignore[method-assign] # a transaction commits through its table
 
 
 def _find_made(target: IcebergTable, write_id: str) -> int | None:

@@ -235,3 +235,16 @@ def test_rows_whose_answer_is_lost_are_found_behind_those_of_others(small_table,
         with pytest.raises(CommitError, match="do not write them again") as caught:
             writers.append(loaded, rows([700]))
     assert f"in snapshot {table.current_snapshot().parent_snapshot_id}:" in str(caught.value)
+
+
+def test_rows_stay_where_the_last_refusal_is_of_a_commit_that_was_taken(small_table, monkeypatch):
+    """A proxy sends a request twice. PyIceberg deletes the files of what it takes for refused."""
+    with small_table.transaction() as transaction:
+        transaction.set_properties({"commit.retry.num-retries": "0"})
+    small_table.catalog.rename_table("db.small", "db.t")
+    monkeypatch.setattr(Rest, "taken_and", 409)
+    with serve(small_table.catalog) as uri:
+        written = writers.append(icestats.load("r.db.t", catalog={"type": "rest", "uri": uri}), rows([700]))
+    table = small_table.catalog.load_table("db.t")
+    assert (written.message, written.snapshot_id) == ("", table.metadata.current_snapshot_id)
+    assert table.scan().to_arrow().num_rows == 201
