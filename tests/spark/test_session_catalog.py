@@ -15,7 +15,7 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CallError, CatalogError, CommitError, TableNotFoundError, UnsupportedError
 from icestats.iceberg.catalog import load_iceberg_table as load
 from icestats.iceberg.storage import local_path
-from icestats.spark.session import ICEBERG_CATALOG
+from icestats.spark.session import ICEBERG_CATALOG, active
 from icestats.spark.session_catalog import SessionCatalog
 from tests.committed_statistics import ROWS, listed, open_catalog, theta
 from tests.rest_catalog import serve
@@ -426,6 +426,26 @@ def test_java_deletes_no_metadata_that_lies_elsewhere(session, make, folder):
     (folder / "hadoop/db/t/metadata/.v3.metadata.json.crc").unlink()
     with pytest.raises(CommitError, match="would delete it"):
         computed.commit()
+
+
+@pytest.mark.parametrize("name", ["mine.db.t", "db.t"])
+def test_a_session_that_is_not_the_active_one_opens_its_own_catalog(spark, tmp_path, name):
+    """Another session of the process has a catalog of the same name, in another warehouse."""
+
+    def start(folder):
+        session = spark.newSession()
+        session.conf.set("spark.sql.catalog.mine", ICEBERG_CATALOG)
+        session.conf.set("spark.sql.catalog.mine.type", "hadoop")
+        session.conf.set("spark.sql.catalog.mine.warehouse", f"file://{tmp_path}/{folder}")
+        return session
+
+    for folder in ("theirs", "own"):
+        start(folder).sql("create table mine.db.t as select 1 id").collect()
+    own = start("own")
+    own.conf.set("spark.sql.defaultCatalog", "mine")
+    with active(start("theirs")):
+        table = icestats.load(name, spark=own)
+    assert table.metadata.location == f"file://{tmp_path}/own/db/t"
 
 
 def test_through_a_rest_catalog_of_the_session_what_others_commit_in_between_is_put_back(session, tmp_path):
