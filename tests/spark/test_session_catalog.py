@@ -18,7 +18,7 @@ from icestats.iceberg.storage import local_path
 from icestats.spark.session import ICEBERG_CATALOG, active
 from icestats.spark.session_catalog import SessionCatalog
 from tests.committed_statistics import ROWS, listed, open_catalog, theta
-from tests.rest_catalog import serve
+from tests.rest_catalog import Rest, serve
 from tests.spark_versions import to_arrow
 
 pytestmark = pytest.mark.spark
@@ -508,3 +508,17 @@ print("done")
 def test_a_jvm_that_ends_in_a_commit_leaves_the_table_as_it_was(tmp_path):
     run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, check=False)
     assert run.stdout.endswith("done\n"), run.stderr
+
+
+def test_rows_that_may_still_arrive_are_not_said_to_be_refused(session, tmp_path, monkeypatch):
+    """A gateway gives up while the server is still at work: Spark looks, and does not know."""
+    monkeypatch.setattr(Rest, "do_POST", lambda own: own.answer(504, {"error": {"message": "late", "type": "E"}}))
+    with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend) as uri:
+        backend.create_namespace("db")
+        backend.create_table("db.t", schema=ROWS.schema).append(ROWS)
+        session.conf.set("spark.sql.catalog.late", ICEBERG_CATALOG)
+        session.conf.set("spark.sql.catalog.late.type", "rest")
+        session.conf.set("spark.sql.catalog.late.uri", uri)
+        table = icestats.load("late.db.t", spark=session)
+        with pytest.raises(CommitError, match=r"no answer to the write to .* may still arrive"):
+            writers.append_dataframe(table, session.table("late.db.t"))
