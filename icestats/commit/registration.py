@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -15,6 +15,7 @@ from pyiceberg.exceptions import (
     ForbiddenError,
     NoSuchTableError,
     UnauthorizedError,
+    ValidationException,
 )
 from pyiceberg.utils.properties import property_as_int
 
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 Step = Callable[[str], None]
 """Called with the name of a step as it begins or is done."""
 
-REFUSED = (
+# Errors by which a catalog says that it has not taken the commit.
+_REFUSED = (
     AuthorizationExpiredError,
     BadRequestError,
     CommitError,
@@ -47,7 +49,8 @@ REFUSED = (
     NotImplementedError,
     UnauthorizedError,
 )
-"""Errors by which a catalog says that it has not taken the commit."""
+REFUSED_ROWS = (CommitFailedException, ValidationException, *_REFUSED)
+"""The same of a write of rows: its conflicts with those of others too."""
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0
@@ -168,7 +171,7 @@ def _commit_entries(
             raise _NotInAnswerError("it answered with a table that is without what was committed")
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, table.catalog.properties)
-        answer = "a refusal in answer" if isinstance(error, REFUSED) else "no answer"
+        answer = "a refusal in answer" if isinstance(error, _REFUSED) else "no answer"
         failed = f"{answer} to the commit of {table_name(table)}: {said}"
         if isinstance(error, _NotInAnswerError):
             failed = f"the catalog has not done the commit of {table_name(table)}: {said}"
@@ -183,10 +186,10 @@ def _commit_entries(
             arrived = None
         if arrived is not None:
             return arrived
-        if not isinstance(error, (CommitFailedException, *REFUSED)):
+        if not isinstance(error, (CommitFailedException, *_REFUSED)):
             raise CommitError(f"{failed}; it is not seen in the metadata{kept}") from cause
         text = _discard(table, paths, left)
-        if isinstance(error, REFUSED):
+        if isinstance(error, _REFUSED):
             raise CommitError(f"{table_name(table)} took no commit: {said}; {text}") from cause
         return None
     return table
@@ -219,6 +222,31 @@ def write_files(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, 
         _discard(table, written, left)
         raise
     return True
+
+
+def look_behind_refusals(table: Table, is_done: Callable[[], bool]) -> None:
+    """Let the table take the refusal of a commit that was taken for no refusal.
+
+    PyIceberg deletes the files of a write of rows at the last refusal, without a look.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        What is written to.
+    is_done : callable
+        Whether the table, which has just been loaded anew, has what is written.
+    """
+    commit = table._do_commit
+
+    def commit_and_look(*args: Any, **options: Any) -> None:
+        try:
+            commit(*args, **options)
+        except CommitFailedException:
+            table.refresh()
+            if not is_done():
+                raise
+
+    table._do_commit = commit_and_look  # type: ignore[method-assign] # a transaction commits through its table
 
 
 def count_attempts(table: Table, most: int = MOST_ATTEMPTS) -> Iterator[int]:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -158,9 +158,7 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
 
 def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]) -> Written:
-    from pyiceberg.exceptions import CommitFailedException, ValidationException
-
-    from icestats.commit.registration import REFUSED
+    from icestats.commit.registration import REFUSED_ROWS, look_behind_refusals
     from icestats.commit.table_state import find_refusal
     from icestats.iceberg.confined_io import find_long_wait
 
@@ -176,7 +174,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
         raise refusal
     _refuse_small_parts(target)
     own = {_WRITE_ID: str(uuid.uuid4())}
-    _look_behind_refusals(target, own[_WRITE_ID])
+    look_behind_refusals(target, lambda: _find_made(target, own[_WRITE_ID]) is not None)
     transaction, is_sent = target.transaction(), False
     try:
         change(transaction, own)
@@ -186,28 +184,11 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, target.catalog.properties)
-        is_refused = isinstance(error, (CommitFailedException, ValidationException, *REFUSED))
+        is_refused = isinstance(error, REFUSED_ROWS)
         why = _explain_failure(table, own[_WRITE_ID], said, is_refused=is_refused) if is_sent else None
         raise CommitError(why or f"{table.name} took no rows: {said}") from cause
     current = target.metadata.current_snapshot_id
     return _register(table, _find_made(target, own[_WRITE_ID]) or (None if current == before else current))
-
-
-def _look_behind_refusals(target: IcebergTable, write_id: str) -> None:
-    """Take the refusal of a commit that has been taken for no refusal: at the last one, PyIceberg deletes the files."""
-    from pyiceberg.exceptions import CommitFailedException
-
-    commit = target._do_commit
-
-    def commit_and_look(*args: Any, **options: Any) -> None:
-        try:
-            commit(*args, **options)
-        except CommitFailedException:
-            target.refresh()
-            if _find_made(target, write_id) is None:
-                raise
-
-    target._do_commit = commit_and_look  # type: ignore[method-assign] # a transaction commits through its table
 
 
 def _find_made(target: IcebergTable, write_id: str) -> int | None:
