@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -15,6 +15,7 @@ from pyiceberg.exceptions import (
     ForbiddenError,
     NoSuchTableError,
     UnauthorizedError,
+    ValidationException,
 )
 from pyiceberg.utils.properties import property_as_int
 
@@ -48,6 +49,8 @@ _REFUSED = (
     NotImplementedError,
     UnauthorizedError,
 )
+REFUSED_ROWS = (CommitFailedException, ValidationException, *_REFUSED)
+"""The same of a write of rows: its conflicts with those of others too."""
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0
@@ -219,6 +222,31 @@ def write_files(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, 
         _discard(table, written, left)
         raise
     return True
+
+
+def look_behind_refusals(table: Table, is_done: Callable[[], bool]) -> None:
+    """Let the table take the refusal of a commit that was taken for no refusal.
+
+    PyIceberg deletes the files of a write of rows at the last refusal, without a look.
+
+    Parameters
+    ----------
+    table : pyiceberg.table.Table
+        What is written to.
+    is_done : callable
+        Whether the table, which has just been loaded anew, has what is written.
+    """
+    commit = table._do_commit
+
+    def commit_and_look(*args: Any, **options: Any) -> None:
+        try:
+            commit(*args, **options)
+        except CommitFailedException:
+            table.refresh()
+            if not is_done():
+                raise
+
+    table._do_commit = commit_and_look  # type: ignore[method-assign] # a transaction commits through its table
 
 
 def count_attempts(table: Table, most: int = MOST_ATTEMPTS) -> Iterator[int]:

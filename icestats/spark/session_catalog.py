@@ -45,7 +45,7 @@ from icestats.spark.connect import is_connect, refuse_connect
 from icestats.spark.java_file_io import JavaFileIO
 from icestats.spark.jobs import explained_errors, first_line
 from icestats.spark.jvm import explain_end
-from icestats.spark.session import check_iceberg, find_running_session, get_session
+from icestats.spark.session import active, check_iceberg, find_running_session, get_session
 
 if TYPE_CHECKING:
     from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -140,7 +140,9 @@ class SessionCatalog(ForeignCatalog):
         return array
 
     def _find_plugin(self) -> Any:
-        return self.session._jsparkSession.sessionState().catalogManager().catalog(self.name)
+        # Spark makes a catalog, at its first use, by the settings of the active session, whoever's it is.
+        with active(self.session):
+            return self.session._jsparkSession.sessionState().catalogManager().catalog(self.name)
 
     def _open(self, identifier: Identifier) -> tuple[Any, Any, Table]:
         """Return Java's operations of the table, the metadata that they have just read, and the same for PyIceberg."""
@@ -267,7 +269,7 @@ def open_in_session(session: SparkSession, name: str) -> Source:
     from pyspark.errors import ParseException
 
     _check_session(session)
-    with explained_errors(session, f"opening {name}"):
+    with explained_errors(session, f"opening {name}"), active(session):
         check_iceberg(session)
         state: Any = session._jsparkSession.sessionState()
         try:

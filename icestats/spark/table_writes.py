@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from icestats.answers.text import quote_name
@@ -44,7 +45,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
     UnsupportedError
         The session does not know the table's catalog.
     CommitError
-        Spark could not write.
+        Spark could not write; or there was no answer, and it is unknown: the message says which.
     SparkUnavailableError
         The session's JVM has ended: whether the rows were committed is not known.
     """
@@ -56,8 +57,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
     properties = _refuse_unsafe(source)
     identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
-    failed = f"Spark could not write to {source.name}"
-    with explained_errors(frame.sparkSession, doing, lambda said: CommitError(f"{failed}: {said}")):
+    with explained_errors(frame.sparkSession, doing, partial(_explain_writing, source)):
         if frame.sparkSession.conf.get(f"spark.sql.catalog.{name}", None) is None:
             raise UnsupportedError(
                 f"the DataFrame's session does not know the catalog {name!r}: get the session by "
@@ -68,6 +68,13 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
         for key, value in snapshot_properties.items():
             writer = writer.option(f"snapshot-property.{key}", value)
         writer.append() if mode == "append" else writer.overwritePartitions()
+
+
+def _explain_writing(source: Source, said: str) -> CommitError:
+    if "CommitStateUnknownException" in said:
+        unseen = "Spark does not see its rows in the table, but they may still arrive: look before you write again"
+        return CommitError(f"no answer to the write to {source.name}: {said}; {unseen}")
+    return CommitError(f"Spark could not write to {source.name}: {said}")
 
 
 def _refuse_staging(session: SparkSession, source: Source, properties: Mapping[str, str]) -> None:

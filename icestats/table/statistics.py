@@ -89,6 +89,8 @@ class RemovalReport:
     """What engines do differently."""
     notes: tuple[str, ...] = ()
     """What is not put back, and why."""
+    plan: RemovalPlan | None = field(default=None, repr=False, compare=False)
+    """What `carry_out_removal` takes."""
 
     def __str__(self) -> str:
         return self.text
@@ -566,7 +568,15 @@ def build_removal_report(plan: RemovalPlan, *, removed: bool) -> RemovalReport:
     taken, restored = (
         tuple(_file_document(plan, entry) for entry in some if entry is not None) for some in (befores, afters)
     )
-    return RemovalReport(removed, entries, plan.describe(done=removed), taken, restored, plan.effects, plan.notes)
+    return RemovalReport(removed, entries, plan.describe(done=removed), taken, restored, plan.effects, plan.notes, plan)
+
+
+def carry_out_removal(source: Source, plan: RemovalPlan) -> RemovalReport:
+    """Do exactly what a removal was planned to, or raise CommitError where others have changed the entries since."""
+    from icestats.commit.statistics_removal import commit_removal
+
+    report = build_removal_report(commit_removal(plan), removed=True)
+    return replace(report, text=f"{report.text}{refresh_running_spark(source)}")
 
 
 def _file_document(plan: RemovalPlan, entry: Entry) -> dict[str, Any]:

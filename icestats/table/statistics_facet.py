@@ -569,8 +569,8 @@ class StatisticsFiles(Contents):
         -----
         Do this before you drop a column whose NDV is listed for the current snapshot: afterwards Spark's joins fail.
         """
-        from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
-        from icestats.table.statistics import build_removal_report, refresh_running_spark
+        from icestats.commit.statistics_removal import prepare_expired_removal, prepare_removal
+        from icestats.table.statistics import build_removal_report, carry_out_removal
 
         check_flags(restore=restore, partitions=partitions, expired=expired, dry_run=dry_run)
         own = None if self.snapshot is None else self.snapshot.snapshot_id
@@ -585,12 +585,7 @@ class StatisticsFiles(Contents):
         else:
             table = load_writable_table(self._source)
             plan = prepare_removal(table, snapshot_id, restore=restore, partitions=partitions)
-        note = ""
-        if not dry_run:
-            plan = commit_removal(plan)
-            note = refresh_running_spark(self._source)
-        report = build_removal_report(plan, removed=not dry_run)
-        return replace(report, text=f"{report.text}{note}")
+        return build_removal_report(plan, removed=False) if dry_run else carry_out_removal(self._source, plan)
 
     def export(
         self,

@@ -24,6 +24,7 @@ from icestats.table.table import Table, check_table
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table import Transaction
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
     from pyspark.sql import DataFrame
 
@@ -88,7 +89,7 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
         The rows were not written; or there was no answer, and it is unknown: the message says which.
     """
     given = dict(snapshot_properties or {})
-    return _write(table, lambda target, own: target.append(rows, snapshot_properties=given | own))
+    return _write(table, lambda transaction, own: transaction.append(rows, snapshot_properties=given | own))
 
 
 def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression | None = None) -> Written:
@@ -111,9 +112,10 @@ def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression 
         Nothing was written; or that is unknown, as for `append`.
     """
     if row_filter is None:
-        return _write(table, lambda target, own: target.overwrite(rows, snapshot_properties=own))
+        return _write(table, lambda transaction, own: transaction.overwrite(rows, snapshot_properties=own))
     return _write(
-        table, lambda target, own: target.overwrite(rows, overwrite_filter=row_filter, snapshot_properties=own)
+        table,
+        lambda transaction, own: transaction.overwrite(rows, overwrite_filter=row_filter, snapshot_properties=own),
     )
 
 
@@ -127,7 +129,7 @@ def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
     CommitError
         Nothing was deleted; or that is unknown, as for `append`.
     """
-    return _write(table, lambda target, own: target.delete(row_filter, snapshot_properties=own))
+    return _write(table, lambda transaction, own: transaction.delete(row_filter, snapshot_properties=own))
 
 
 def append_dataframe(table: Table, frame: DataFrame) -> Written:
@@ -138,7 +140,8 @@ def append_dataframe(table: Table, frame: DataFrame) -> Written:
     CallError
         As for `append`.
     CommitError, UnsupportedError
-        Spark could not write; the DataFrame's session does not know the table's catalog.
+        Spark could not write, or got no answer: the message says which; the DataFrame's session does not know the
+        table's catalog.
     """
     return _write_frame(table, frame, "append")
 
@@ -151,12 +154,14 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
     CallError
         As for `append`.
     CommitError, UnsupportedError
-        Spark could not write; the DataFrame's session does not know the table's catalog.
+        Spark could not write, or got no answer: the message says which; the DataFrame's session does not know the
+        table's catalog.
     """
     return _write_frame(table, frame, "overwrite partitions")
 
 
-def _write(table: Table, change: Callable[[IcebergTable, dict[str, str]], object]) -> Written:
+def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]) -> Written:
+    from icestats.commit.registration import REFUSED_ROWS, look_behind_refusals
     from icestats.commit.table_state import find_refusal
     from icestats.iceberg.confined_io import find_long_wait
 
@@ -172,13 +177,19 @@ def _write(table: Table, change: Callable[[IcebergTable, dict[str, str]], object
         raise refusal
     _refuse_small_parts(target)
     write_id = str(uuid.uuid4())
+    look_behind_refusals(target, lambda: _find_written(target.metadata.snapshots, write_id) is not None)
+    transaction, is_sent = target.transaction(), False
     try:
-        change(target, {_WRITE_ID: write_id})
+        change(transaction, {_WRITE_ID: write_id})
+        is_sent = True
+        transaction.commit_transaction()
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, target.catalog.properties)
-        raise CommitError(_explain_failure(table, before, said)) from cause
+        is_refused = isinstance(error, REFUSED_ROWS)
+        why = _explain_failure(table, write_id, said, is_refused=is_refused) if is_sent else None
+        raise CommitError(why or f"{table.name} took no rows: {said}") from cause
     own, current = _find_written(target.metadata.snapshots, write_id), target.metadata.current_snapshot_id
     return _register(table, current if own is None and current != before else own)
 
@@ -207,17 +218,18 @@ def _refuse_pin(table: Table) -> None:
         raise CallError(f"{table.name} was loaded with {given}, and rows are written to main: load it without")
 
 
-def _explain_failure(table: Table, before: int | None, said: str) -> str:
-    """Say what is known of a write that failed: its answer may be lost, and its rows written."""
+def _explain_failure(table: Table, write_id: str, said: str, *, is_refused: bool) -> str | None:
+    """Say what is known of a commit that failed: its answer may be lost, or come before it; None: it was not taken."""
+    failed = f"no answer to the write to {table.name}: {said}"
     try:
-        current = load_iceberg_table(table._source).metadata.current_snapshot_id
+        made = _find_written(load_iceberg_table(table._source).metadata.snapshots, write_id)
     except IcestatsError as unseen:
-        reason = f"whether its rows were written is unknown ({one_line(unseen)})"
-    else:
-        if current == before:
-            return f"{table.name} took no rows: {said}"
-        reason = f"its snapshot is {current} now, before it was {before}: whether these are its rows is unknown"
-    return f"no answer to the write to {table.name}: {said}; {reason}, look before you write again"
+        return f"{failed}; whether its rows were written is unknown ({one_line(unseen)}), look before you write again"
+    if made is not None:
+        return f"{failed}; its rows are in snapshot {made}: do not write them again"
+    if is_refused:
+        return None
+    return f"{failed}; its rows are not seen in the table, but may still arrive: look before you write again"
 
 
 def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwrite partitions"]) -> Written:

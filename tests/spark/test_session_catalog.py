@@ -15,10 +15,10 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CallError, CatalogError, CommitError, TableNotFoundError, UnsupportedError
 from icestats.iceberg.catalog import load_iceberg_table as load
 from icestats.iceberg.storage import local_path
-from icestats.spark.session import ICEBERG_CATALOG
+from icestats.spark.session import ICEBERG_CATALOG, active
 from icestats.spark.session_catalog import SessionCatalog
 from tests.committed_statistics import ROWS, listed, open_catalog, theta
-from tests.rest_catalog import serve
+from tests.rest_catalog import Rest, serve
 from tests.spark_versions import to_arrow
 
 pytestmark = pytest.mark.spark
@@ -428,6 +428,26 @@ def test_java_deletes_no_metadata_that_lies_elsewhere(session, make, folder):
         computed.commit()
 
 
+@pytest.mark.parametrize("name", ["mine.db.t", "db.t"])
+def test_a_session_that_is_not_the_active_one_opens_its_own_catalog(spark, tmp_path, name):
+    """Another session of the process has a catalog of the same name, in another warehouse."""
+
+    def start(folder):
+        session = spark.newSession()
+        session.conf.set("spark.sql.catalog.mine", ICEBERG_CATALOG)
+        session.conf.set("spark.sql.catalog.mine.type", "hadoop")
+        session.conf.set("spark.sql.catalog.mine.warehouse", f"file://{tmp_path}/{folder}")
+        return session
+
+    for folder in ("theirs", "own"):
+        start(folder).sql("create table mine.db.t as select 1 id").collect()
+    own = start("own")
+    own.conf.set("spark.sql.defaultCatalog", "mine")
+    with active(start("theirs")):
+        table = icestats.load(name, spark=own)
+    assert table.metadata.location == f"file://{tmp_path}/own/db/t"
+
+
 def test_through_a_rest_catalog_of_the_session_what_others_commit_in_between_is_put_back(session, tmp_path):
     """Java sends a server no requirement for statistics, so that the last writer wins."""
     with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend) as uri:
@@ -488,3 +508,17 @@ print("done")
 def test_a_jvm_that_ends_in_a_commit_leaves_the_table_as_it_was(tmp_path):
     run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, check=False)
     assert run.stdout.endswith("done\n"), run.stderr
+
+
+def test_rows_that_may_still_arrive_are_not_said_to_be_refused(session, tmp_path, monkeypatch):
+    """A gateway gives up while the server is still at work: Spark looks, and does not know."""
+    monkeypatch.setattr(Rest, "do_POST", lambda own: own.answer(504, {"error": {"message": "late", "type": "E"}}))
+    with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend) as uri:
+        backend.create_namespace("db")
+        backend.create_table("db.t", schema=ROWS.schema).append(ROWS)
+        session.conf.set("spark.sql.catalog.late", ICEBERG_CATALOG)
+        session.conf.set("spark.sql.catalog.late.type", "rest")
+        session.conf.set("spark.sql.catalog.late.uri", uri)
+        table = icestats.load("late.db.t", spark=session)
+        with pytest.raises(CommitError, match=r"no answer to the write to .* may still arrive"):
+            writers.append_dataframe(table, session.table("late.db.t"))

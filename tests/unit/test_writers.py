@@ -18,6 +18,7 @@ from icestats.read.puffin.statistics_age import THETA
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 from icestats.table import writers
+from tests.rest_catalog import Rest, serve
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -201,3 +202,49 @@ def test_a_table_of_format_version_3_is_refused_before_a_file_is_written(small_t
     with pytest.raises(UnsupportedError, match="has format version 3: PyIceberg"):
         writers.append(load(), rows([1]))
     assert sorted(path.parent.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("status", [504, 403])
+def test_rows_that_may_still_arrive_are_not_said_to_be_refused(small_table, status, monkeypatch):
+    """A gateway gives up while the server is still at work; a server's no is one."""
+    small_table.catalog.rename_table("db.small", "db.t")
+    monkeypatch.setattr(Rest, "do_POST", lambda own: own.answer(status, {"error": {"message": "late", "type": "E"}}))
+    with serve(small_table.catalog) as uri:
+        table = icestats.load("r.db.t", catalog={"type": "rest", "uri": uri})
+        with pytest.raises(CommitError) as caught:
+            writers.append(table, rows([700]))
+    assert ("took no rows" in str(caught.value), "may still arrive" in str(caught.value)) == (
+        status == 403,
+        status == 504,
+    )
+
+
+def test_rows_whose_answer_is_lost_are_found_behind_those_of_others(small_table, monkeypatch):
+    small_table.catalog.rename_table("db.small", "db.t")
+    table = small_table.catalog.load_table("db.t")
+
+    def lose(request):
+        commit(request)
+        table.refresh().append(rows([900]))
+
+    commit = Rest.do_POST
+    monkeypatch.setattr(Rest, "taken_and", 504)
+    monkeypatch.setattr(Rest, "do_POST", lose)
+    with serve(small_table.catalog) as uri:
+        loaded = icestats.load("r.db.t", catalog={"type": "rest", "uri": uri})
+        with pytest.raises(CommitError, match="do not write them again") as caught:
+            writers.append(loaded, rows([700]))
+    assert f"in snapshot {table.current_snapshot().parent_snapshot_id}:" in str(caught.value)
+
+
+def test_rows_stay_where_the_last_refusal_is_of_a_commit_that_was_taken(small_table, monkeypatch):
+    """A proxy sends a request twice. PyIceberg deletes the files of what it takes for refused."""
+    with small_table.transaction() as transaction:
+        transaction.set_properties({"commit.retry.num-retries": "0"})
+    small_table.catalog.rename_table("db.small", "db.t")
+    monkeypatch.setattr(Rest, "taken_and", 409)
+    with serve(small_table.catalog) as uri:
+        written = writers.append(icestats.load("r.db.t", catalog={"type": "rest", "uri": uri}), rows([700]))
+    table = small_table.catalog.load_table("db.t")
+    assert (written.message, written.snapshot_id) == ("", table.metadata.current_snapshot_id)
+    assert table.scan().to_arrow().num_rows == 201

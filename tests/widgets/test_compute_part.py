@@ -228,6 +228,28 @@ def test_what_others_committed_meanwhile_is_not_undone(
     assert state.phase != "undone"
 
 
+def test_what_others_commit_right_behind_the_last_look_is_not_undone(
+    explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a second explorer in which the same button is pressed at once."""
+    panel, look = commit_and_ask_to_undo(explorer), icestats.Table.remove_statistics
+
+    def look_first(table: icestats.Table, *args: Any, **options: Any) -> Any:
+        found = look(table, *args, **options)
+        monkeypatch.undo()
+        theirs = catalog.load_table("db.hostile")
+        commit(theirs, blob(theirs, THETA, 3, b"theta", ndv="7"))
+        return found
+
+    monkeypatch.setattr(icestats.Table, "remove_statistics", look_first)
+    press(panel, "undo_now")
+    assert explorer.wait()
+    assert "others changed these statistics" in find_texts(panel)
+    [entry] = catalog.load_table("db.hostile").metadata.statistics
+    assert [one.type for one in entry.blob_metadata] == [THETA]
+    assert explorer.state.phase != "undone"
+
+
 def test_a_commit_can_be_undone_though_others_have_appended_before_it(
     explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
 ) -> None:

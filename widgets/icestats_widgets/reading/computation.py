@@ -10,7 +10,7 @@ from typing import Any
 
 from icestats.errors import CommitError
 from icestats.scan.scan_progress import estimate_seconds_to_go
-from icestats.table.statistics import CommitReport, RemovalReport, Statistics
+from icestats.table.statistics import CommitReport, RemovalReport, Statistics, carry_out_removal
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.reading.compute_request import ComputeRequest
@@ -222,9 +222,10 @@ def _preview(statistics: Statistics, table: Table) -> CommitReport:
 
 
 def _undo(table: Table, snapshot_id: int, shown: RemovalReport) -> tuple[RemovalReport, Table, str | None]:
-    if table.remove_statistics(snapshot_id, restore=True, dry_run=True).entries != shown.entries:
+    found = table.remove_statistics(snapshot_id, restore=True, dry_run=True)
+    if found.plan is None or found.entries != shown.entries:
         raise CommitError("others have changed these statistics since: look again at what would change")
-    report = table.remove_statistics(snapshot_id, restore=True)
+    report = carry_out_removal(table._source, found.plan)
     return report, *_refresh(table, "Undone")
 
 
