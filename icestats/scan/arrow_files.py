@@ -15,8 +15,8 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import pyarrow as reader
 from pyiceberg.manifest import FileFormat
@@ -29,6 +29,8 @@ from pyiceberg.table.name_mapping import (
     NameMappingProjectionVisitor,
 )
 from pyiceberg.types import StructType
+
+from icestats.answers.arrays import to_numpy
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -104,7 +106,8 @@ def _keep_nulls(project: Callable[..., pa.Array | None]) -> Callable[..., pa.Arr
         # Rows to append get field ids: those are left as PyIceberg writes them.
         if found is None or stored is None or visitor._include_field_ids or stored.null_count == found.null_count:
             return found
-        return pc.if_else(stored.is_null(), pa.scalar(None, found.type), found)
+        # `if_else` knows no uuids.
+        return found.take(pa.array(np.arange(len(found)), mask=to_numpy(stored.is_null())))
 
     return projected
 
