@@ -65,6 +65,7 @@ from icestats.read.puffin.committed_partitions import (
     read_partition_index,
 )
 from icestats.read.puffin.puffin import damage_at
+from icestats.read.puffin.statistics_age import MERGED
 from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
@@ -399,6 +400,8 @@ class Evidence:
         what = f"the Theta sketch of column {field.name!r}"
         theta = found.read(self.reader.source.storage, what, ThetaSketch.from_bytes)
         notes = self._find_age(found.blob.snapshot_id, found.commits_behind or 0).describe(field.name)
+        if found.is_merged:
+            notes += (f"the sketch of {field.name} is one that {MERGED}",)
         earlier_type = self._find_earlier_type(field, found.blob.snapshot_id)
         return DistinctValues(theta, found.blob.length, notes, earlier_type, found.find_hashing(field.type))
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from pyiceberg.types import TimestamptzType
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField, TimestamptzType, UUIDType
 
 import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
-from icestats.read.puffin.statistics_age import THETA, StatisticsAge, count_ages, find_statistics_users
+from icestats.read.puffin.statistics_age import MERGED, THETA, StatisticsAge, count_ages, find_statistics_users
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 
@@ -122,6 +125,62 @@ def test_presto_reads_the_footer_whether_listed_or_not_unless_it_refuses_the_tab
     with table.update_schema() as update:
         update.add_column("at", TimestamptzType())
     assert [row["used_by"] for row in open_table(table).sketches().to_pylist()] == [["icestats"]] * 2
+
+
+def insert_as_trino(table, query, rows=ROWS):
+    """Append and register a sketch as an INSERT does, which names both after its query."""
+    table.refresh().append(rows, snapshot_properties={"trino_query_id": query})
+    commit(table, THETA, keep_earlier=False)
+    made = table.refresh().metadata.statistics[-1]
+    path = f"{table.location()}/metadata/{query}-1.stats"
+    shutil.copy(made.statistics_path.removeprefix("file://"), path.removeprefix("file://"))
+    with table.update_statistics() as update:
+        update.set_statistics(made.model_copy(update={"statistics_path": path}))
+
+
+def read_ndv(table, column="a"):
+    (row,) = open_table(table).columns().filter(pc.field("name") == column).to_pylist()
+    return dict(row["provenance"])["ndv"]
+
+
+@pytest.mark.parametrize("between", ["nothing", "append", "delete"])
+def test_a_sketch_that_trino_has_merged_across_other_changes_is_not_called_exact(table, between):
+    """Its INSERT merges with the nearest ancestor's, whatever was committed in between."""
+    commit(table, THETA)
+    if between == "append":
+        table.append(ROWS)
+    elif between == "delete":
+        table.delete("a < 5")
+    insert_as_trino(table, "q1")
+    insert_as_trino(table, "q2")
+    is_merged = between in ("append", "delete")
+    words = (MERGED, "exact but for hash collisions")
+    assert [one in read_ndv(table) for one in words] == [is_merged, not is_merged]
+    opened = open_table(table)
+    assert (MERGED in repr(opened.estimate_join(opened, "a"))) == is_merged
+    commit(table, THETA)
+    assert "exact but for hash collisions" in read_ndv(table)
+    insert_as_trino(table, "q3")
+    assert "exact but for hash collisions" in read_ndv(table)
+
+
+def test_uuids_that_trino_has_merged_are_not_called_exact(catalog):
+    """Trino hashes 16 bytes, Iceberg's Spark procedure and icestats the text: a value of both counts twice."""
+    rows = pa.table({"id": pa.array([bytes([i] * 16) for i in range(10)], pa.uuid())})
+    table = catalog.create_table("db.t", Schema(NestedField(1, "id", UUIDType())))
+    table.append(rows)
+    commit(table, THETA)
+    assert "exact but for hash collisions" in read_ndv(table, "id")
+    insert_as_trino(table, "q1", rows=rows)
+    assert MERGED in read_ndv(table, "id")
+
+
+def test_a_sketch_of_trinos_first_rows_is_of_all_rows(catalog):
+    """Trino makes a table with a snapshot of no rows, and merges its first sketch with none."""
+    table = catalog.create_table("db.t", ROWS.schema)
+    table.append(ROWS.slice(0, 0))
+    insert_as_trino(table, "q1")
+    assert "exact but for hash collisions" in read_ndv(table)
 
 
 def test_impala_takes_no_boolean(table):

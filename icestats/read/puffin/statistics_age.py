@@ -17,6 +17,11 @@ from icestats.read.puffin.puffin import PuffinBlob
 THETA = "apache-datasketches-theta-v1"
 """The only type of blob that every reader of metadata.json accepts there."""
 
+MERGED = (
+    "Trino has merged with an earlier one: values that others have added in between may be missing, those of rows that "
+    "were removed still count, and uuids may count twice"
+)
+"""What `find_merged` finds."""
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
 _PRESTO_FORMAT_VERSION = 2
@@ -127,6 +132,55 @@ def find_statistics_users(
         return tuple(engine for engine, is_used in uses.items() if is_used)
 
     return find
+
+
+def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> set[tuple[int, tuple[int, ...]]]:
+    """Return which sketches Trino's writes have merged with one that is not of the snapshot before, or of uuids.
+
+    Parameters
+    ----------
+    metadata : TableMetadata
+        The table.
+    ages : mapping of int to StatisticsAge
+        From `count_ages`.
+
+    Returns
+    -------
+    set of (int, tuple of int)
+        Snapshot ids, with field ids. What others have written in between is not in these sketches, what has been
+        removed is. Of a uuid Trino hashes the 16 bytes, Iceberg's Spark procedure the text.
+
+    Notes
+    -----
+    An INSERT merges with what the nearest ancestor has, whatever has happened since. Its statistics file has the name
+    of its query, and so has the summary of its snapshot; ANALYZE, which reads all rows, is another query. Source: Trino
+    476 `TableStatisticsWriter.mergeStatisticsIfNecessary`.
+    """
+    files = {file.snapshot_id: file for file in metadata.statistics}
+    merged: set[tuple[int, tuple[int, ...]]] = set()
+    whole: set[tuple[int, ...]] = set()
+    uuids = {(field.field_id,) for field in metadata.schema.top_level if field.type == "uuid"}
+    for snapshot_id in reversed(tuple(ages)):
+        snapshot, file = metadata.snapshots[snapshot_id], files.get(snapshot_id)
+        if file is None and snapshot.operation == "replace":
+            continue
+        blobs = () if file is None else file.blobs
+        own = {blob.field_ids for blob in blobs if blob.type == THETA and blob.snapshot_id == snapshot_id}
+        if file is not None and _is_added_to(snapshot, file):
+            whole -= uuids
+            merged |= {(snapshot_id, field_ids) for field_ids in own - whole}
+            own &= whole
+        whole = own
+    return merged
+
+
+def _is_added_to(snapshot: Snapshot, file: StatisticsFile) -> bool:
+    """Whether the write that made a snapshot has made the file too, and there were rows before."""
+    query, summary = snapshot.summary.get("trino_query_id"), snapshot.summary
+    if not query or not file.statistics_path.rpartition("/")[2].startswith(f"{query}-"):
+        return False
+    total, added = (parse_count(summary.get(name)) for name in ("total-records", "added-records"))
+    return snapshot.parent_snapshot_id is not None and (total is None or total != added)
 
 
 def find_presto_file(metadata: TableMetadata, snapshot: Snapshot | None) -> StatisticsFile | None:

@@ -18,7 +18,9 @@ from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import (
     ENGINES,
+    MERGED,
     count_ages,
+    find_merged,
     find_presto_file,
     find_presto_refusal,
     find_statistics_users,
@@ -80,6 +82,8 @@ class CommittedBlob:
     """The engines that plan with it now: of `statistics_age.ENGINES`."""
     created_by: str = ""
     """What the file says of its writer, who may have carried the blob over from another file."""
+    is_merged: bool = False
+    """Whether it is a sketch that Trino has merged with one of before other changes."""
 
     @property
     def ndv(self) -> int | None:
@@ -194,6 +198,7 @@ def read_committed_blobs(
     """
     ages = count_ages(metadata, snapshot)
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
+    merged = find_merged(metadata, ages)
     find_users, presto_file = find_statistics_users(metadata, ages), find_presto_file(metadata, snapshot)
     count = 0
     for file in sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages))):
@@ -232,6 +237,7 @@ def read_committed_blobs(
                 rows_behind=None if age is None else age.rows,
                 engines=tuple(engine for engine in ENGINES if engine in users),
                 created_by=footer.properties.get("created-by", ""),
+                is_merged=blob.type == THETA and (blob.snapshot_id, blob.field_ids) in merged,
             )
 
 
@@ -537,6 +543,8 @@ def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
     # An empty value is one more: Theta leaves it out. Beyond twice the error no sketch in ten thousand is.
     if not -2 * sketch.relative_error * sketch.ndv <= stated - sketch.ndv <= 1 + 2 * sketch.relative_error * sketch.ndv:
         return f"as its writer states it, whose Theta sketch has {sketch.ndv:,}"
+    if found.is_merged:
+        return f"Theta sketch that {MERGED}"
     if sketch.is_exact:
         return "Theta sketch that still holds every value, so exact but for hash collisions"
     cut = "" if sketch.ndv <= stated else ", cut to the number of values that are not null"
