@@ -280,6 +280,8 @@ def test_braces_in_a_name_are_a_part_of_it(small_table, load, name):
     assert f"ALTER TABLE `{database}`.`{table}` SET TBLPROPERTIES ('numRows'='" in load().export("impala", name=name)
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a;b", "\u202eb", "\x1b[2J", "${env:HOME}"])
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "a;b", "a--b", "a/*b", "it's", 'say "', "\u202eb", "\x1b[2J", "${env:HOME}"]
+)
 def test_names_that_cannot_stand_in_a_script(name):
     assert not can_stand(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from icestats.answers.text import can_stand, printable_lines, quote_name
+from icestats.answers.text import CUTTING, can_stand, printable_lines, quote_name
 from icestats.commit.engines.exported_table import ExportedColumn, ExportedTable
 from icestats.commit.engines.hive_figures import find_hive_figures
 from icestats.stats.rollup_cells import Figure
@@ -20,9 +20,6 @@ Values = Mapping[str, Figure]
 _IMPALA_TYPES = frozenset(
     {"boolean", "int", "long", "float", "double", "decimal", "date", "timestamp", "timestamptz", "string", "binary"}
 )
-
-_CUT_BY_BEELINE = (";", "--", "'", '"')
-"""Beeline knows no backticks: within them, too, two dashes end a line, and behind a quotation mark `;` ends nothing."""
 
 
 def write_hive_script(table: ExportedTable) -> str:
@@ -47,7 +44,7 @@ def write_hive_script(table: ExportedTable) -> str:
     ]
     start = f"ALTER TABLE {quote_name(name)} UPDATE STATISTICS FOR COLUMN"
     lines += _columns(
-        table, _of_hive_script, lambda column, values: f"{start} {quote_name(column)} SET ({values});", _CUT_BY_BEELINE
+        table, _of_hive_script, lambda column, values: f"{start} {quote_name(column)} SET ({values});", CUTTING
     )
     return "\n".join([*lines, *_comment("To see them: DESCRIBE FORMATTED, the table, and a column.")]) + "\n"
 
