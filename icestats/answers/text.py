@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from icestats.errors import hide_in_urls
 from icestats.errors import printable as printable
@@ -159,7 +159,11 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def can_stand(name: str, forbidden: str = ";") -> bool:
+CUTTING = (";", "--", "/*", "'", '"')
+"""What a shell of SQL cuts a script at. Spark's and Hive's know no backticks: they take it so within them, too."""
+
+
+def can_stand(name: str, forbidden: Collection[str] = CUTTING) -> bool:
     """Return whether a name can stand in a script: on one line, without what the engine's shell cuts at or fills in."""
     return bool(name) and name.isprintable() and "${" not in name and not any(one in name for one in forbidden)
 

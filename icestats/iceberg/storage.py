@@ -177,7 +177,7 @@ def check_distinct(locations: Iterable[str]) -> None:
 
 
 def _number(path: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         found = path.stat()
         # Some file systems number no files.
         return (found.st_dev, found.st_ino) if found.st_ino else None

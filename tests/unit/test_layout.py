@@ -250,6 +250,13 @@ def test_a_table_whose_name_ends_a_statement_is_altered_by_none():
     assert ";" not in maintenance.compact_files()
 
 
+@pytest.mark.parametrize("name", ["a--b", "it's", 'say "', "a/*b"])
+def test_a_partition_field_is_not_dropped_where_the_one_in_its_place_cannot_be_added(name):
+    """Spark's shell knows no backticks, and would run what follows such a name with it, or not at all."""
+    maintenance = Maintenance("prod", ("db", "events"), {})
+    assert maintenance.change_partitions(["day(`at`)"], [f"truncate(3, `{name}`)"]).startswith("-- no statement")
+
+
 def _write_often(catalog, name, rows, times=6, **options):
     made = catalog.create_table(name, rows.schema, **options)
     for _ in range(times):

@@ -73,6 +73,15 @@ def test_a_manifest_under_two_names_is_refused(small_table, catalog_properties, 
             ask()
 
 
+def test_a_manifest_whose_name_no_file_can_have_is_refused_in_one_line(small_table, catalog_properties):
+    """Python raises another error where it looks for such a file than where there is none."""
+    name_again(small_table, manifest_path="/a\0b")
+    table = icestats.load("db.small", catalog=catalog_properties)
+    for ask in (table.manifests, table.files, lambda: table.plan("id < 150")):
+        with pytest.raises(icestats.MetadataError, match=r"/a.b: cannot be read: embedded null byte"):
+            ask()
+
+
 def test_what_clients_of_objects_read_as_one_is_one():
     """They end a location at `?` and `#`: so many names have one object read as often."""
     check_distinct(["s3://b/m0", "s3://b/m1", "hdfs://h/a#b/m0", "hdfs://h/a#b/m1", "/a#b/m0", "/a#b/m1"])

@@ -1,14 +1,15 @@
 """The statements that give Hive and Impala a table's statistics, with what was left out as comments.
 
 Sources: Hive 4 `ColumnStatsUpdateTask`, `HiveIcebergStorageHandler`; Impala 4.5 `AlterTableSetColumnStats`,
-`ColumnStats`, `IcebergSchemaConverter`, and its test `iceberg-compute-stats`.
+`ColumnStats`, `IcebergSchemaConverter`, and its test `iceberg-compute-stats`; how Beeline cuts a script: Hive's
+`Commands.removeComments`, `Commands.getCmdList`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
-from icestats.answers.text import can_stand, printable_lines, quote_name
+from icestats.answers.text import CUTTING, can_stand, printable_lines, quote_name
 from icestats.commit.engines.exported_table import ExportedColumn, ExportedTable
 from icestats.commit.engines.hive_figures import find_hive_figures
 from icestats.stats.rollup_cells import Figure
@@ -43,7 +44,7 @@ def write_hive_script(table: ExportedTable) -> str:
     ]
     start = f"ALTER TABLE {quote_name(name)} UPDATE STATISTICS FOR COLUMN"
     lines += _columns(
-        table, _of_hive_script, lambda column, values: f"{start} {quote_name(column)} SET ({values});", ";"
+        table, _of_hive_script, lambda column, values: f"{start} {quote_name(column)} SET ({values});", CUTTING
     )
     return "\n".join([*lines, *_comment("To see them: DESCRIBE FORMATTED, the table, and a column.")]) + "\n"
 
@@ -82,7 +83,7 @@ def _columns(
     table: ExportedTable,
     find: Callable[[ExportedColumn], tuple[Values, str]],
     write: Callable[[str, str], str],
-    forbidden: str,
+    forbidden: Collection[str],
 ) -> Iterator[str]:
     for column in table.columns:
         values, left_out = find(column)
