@@ -5,7 +5,7 @@ Arrow gives these as nanoseconds, in which 9999-12-31 is a day of 1816, without 
 A table's name mapping is parsed once, not again for each of its files, and columns of a file without field ids that the
 mapping does not name are left unread, as in Iceberg's Java library: PyIceberg refuses such a file.
 
-Lists and maps of structs that are null are null: PyIceberg reads them as empty
+Lists and maps of structs that are null are null: PyIceberg reads, and writes, them as empty
 (https://github.com/apache/iceberg-python/issues/3833).
 """
 
@@ -98,13 +98,12 @@ reader.apply_name_mapping = _apply_files_mapping  # type: ignore[assignment, att
 
 
 def _keep_nulls(project: Callable[..., pa.Array | None]) -> Callable[..., pa.Array | None]:
-    """Return a projection of lists or maps after which those that are null in a file still are."""
+    """Return a projection of lists or maps after which those that were null still are."""
 
     @functools.wraps(project)
     def projected(visitor: Any, kind: Any, stored: pa.Array | None, *parts: pa.Array | None) -> pa.Array | None:
         found = project(visitor, kind, stored, *parts)
-        # Rows to append get field ids: those are left as PyIceberg writes them.
-        if found is None or stored is None or visitor._include_field_ids or stored.null_count == found.null_count:
+        if found is None or stored is None or stored.null_count == found.null_count:
             return found
         # `if_else` knows no uuids.
         return found.take(pa.array(np.arange(len(found)), mask=to_numpy(stored.is_null())))

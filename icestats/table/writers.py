@@ -161,6 +161,8 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
 
 def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]) -> Written:
+    # PyIceberg reads the rows that it keeps of a file, and writes them and new ones, as this mends it.
+    import icestats.scan.arrow_files  # noqa: F401
     from icestats.commit.registration import REFUSED_ROWS, look_behind_refusals
     from icestats.commit.table_state import find_refusal
     from icestats.iceberg.confined_io import find_long_wait

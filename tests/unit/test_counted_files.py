@@ -291,7 +291,7 @@ def test_rows_to_append_with_a_column_that_the_table_does_not_have_are_still_ref
 
 
 def test_lists_and_maps_of_structs_that_are_null_are_counted_as_null(catalog: SqlCatalog) -> None:
-    """PyIceberg reads them as empty ones; it writes them so too, so that the file is another writer's."""
+    """PyIceberg reads them as empty ones."""
     place = pa.struct([("x", pa.int64())])
     keys = pa.StructArray.from_arrays([pa.array([b"k" * 16], pa.binary(16)).cast(pa.uuid())], ["key"])
     rows = pa.table(

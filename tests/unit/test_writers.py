@@ -7,6 +7,7 @@ import logging
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import icestats
@@ -202,6 +203,31 @@ def test_a_table_of_format_version_3_is_refused_before_a_file_is_written(small_t
     with pytest.raises(UnsupportedError, match="has format version 3: PyIceberg"):
         writers.append(load(), rows([1]))
     assert sorted(path.parent.parent.rglob("*")) == before
+
+
+def test_null_lists_and_maps_of_structs_and_early_times_stay_as_they_are(catalog, catalog_properties):
+    """PyIceberg makes empty ones of them, of the rows that a delete keeps too, and other times of those in INT96."""
+    place = pa.struct([("x", pa.int64())])
+    kept = pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "items": pa.array([None, None, [{"x": None}, None], []], pa.list_(place)),
+            "by_name": pa.array([[], None, [("k", None)], [("k", {"x": 1})]], pa.map_(pa.string(), place)),
+            "at": pa.array([-(10**16)] * 4, pa.timestamp("us")),
+        }
+    )
+    table = catalog.create_table("db.nested", kept.schema)
+    path = f"{local_path(table.location())}/theirs.parquet"
+    pq.write_table(kept, path)
+    table.add_files([f"file://{path}"])
+    pq.write_table(kept, path, use_deprecated_int96_timestamps=True)
+    loaded = icestats.load("db.nested", catalog=catalog_properties)
+    loaded = writers.append(loaded, kept).table
+    writers.delete(loaded, "id = 1")
+    tasks = catalog.load_table("db.nested").scan().plan_files()
+    found = [pq.read_table(task.file.file_path.removeprefix("file://")) for task in tasks]
+    assert [one.to_pylist() for one in found] == [kept.slice(1).to_pylist()] * 2
+    assert all(field.metadata[b"PARQUET:field_id"] for one in found for field in one.schema)
 
 
 @pytest.mark.parametrize("status", [504, 403])
