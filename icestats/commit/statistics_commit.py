@@ -53,6 +53,7 @@ from icestats.errors import (
     MetadataError,
     SnapshotNotFoundError,
 )
+from icestats.iceberg.confined_io import metadata_folder
 from icestats.iceberg.metadata import StatisticsFile
 from icestats.read.puffin.statistics_age import THETA
 
@@ -299,6 +300,8 @@ def _build(
 
 def _renew(plan: CommitPlan, *, first: bool) -> CommitPlan:
     table = reload_with_snapshot(plan.table, plan.snapshot_id)
+    # Another folder where the table was registered anew elsewhere.
+    first = first and metadata_folder(table.metadata) == metadata_folder(plan.table.metadata)
     same = find_statistics(table, plan.snapshot_id) == plan.before
     partitions = plan.partitions and plan.partitions.renew(table, first=first)
     if first and same and table.metadata.current_schema_id == plan.current_schema_id:

@@ -44,6 +44,25 @@ def test_a_column_dropped_between_plan_and_commit_is_not_listed(table):
     assert statistics_files(table) == [Path(result.statistics_path).name]
 
 
+def test_a_table_registered_anew_elsewhere_gets_its_file_there(table, catalog):
+    """Under the same name, with the same snapshots: the old folder may be gone tomorrow."""
+    partitions = prepare_partition_commit(table, table.current_snapshot().snapshot_id, b"rows", "parquet")
+    plan = replace(prepare_commit(table, [theta(table, 1)]), partitions=partitions)
+    there = f"{table.location()}-moved"
+    metadata = Path(f"{there}/metadata/{Path(table.metadata_location).name}".removeprefix("file://"))
+    metadata.parent.mkdir(parents=True)
+    document = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
+    metadata.write_text(json.dumps(document | {"location": there}))
+    catalog.drop_table("db.t")
+    catalog.register_table("db.t", f"file://{metadata}")
+    result = commit_statistics(plan)
+    moved = catalog.load_table("db.t").metadata
+    paths = [file.statistics_path for file in (*moved.statistics, *moved.partition_statistics)]
+    assert (len(paths), result.statistics_path) == (2, paths[0])
+    assert all(path.startswith(there) and Path(path.removeprefix("file://")).is_file() for path in paths)
+    assert statistics_files(table) == []
+
+
 @pytest.mark.parametrize("step", [None, "prepared", "written", "committing"])
 def test_a_snapshot_expired_meanwhile_is_an_error_and_leaves_nothing(table, step):
     old = table.current_snapshot()
