@@ -6,9 +6,11 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from icestats.answers.findings import Finding
 from icestats.answers.text import one_line
 from icestats.iceberg.filters.value_sets import build_item
 from icestats.iceberg.types import decode_value
+from icestats.stats.table_statistics import Refute, TableStatistics, find_refuted_values
 
 _COUNTS = {
     "row_count": ("row_count", "rows"),
@@ -49,3 +51,10 @@ def find_refuted(figures: Mapping[str, Any], files: Mapping[str, Any], *, has_de
             if is_beyond(*ends):
                 return one_line(f"column {files['name']!r}: values beyond the bounds of data files")
     return ""
+
+
+def find_refuted_scan(refute: Refute, found: TableStatistics) -> tuple[Finding, ...]:
+    """Return a finding for each column in whose values a scan saw what its data files' statistics rule out."""
+    refuted = (find_refuted_values(refute, column.field_id, [column]) for column in found.columns.values())
+    title = "the statistics of data files are not those of the rows that were read"
+    return tuple(Finding("error", title, one) for one in refuted if one)

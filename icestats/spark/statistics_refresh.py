@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from icestats.answers.text import counted, render_bytes
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
@@ -50,10 +50,12 @@ from icestats.stats.table_statistics import (
     DEFAULT_LG_K,
     ColumnStatistics,
     PartitionKey,
+    Refute,
     ScannedPartitions,
     TableStatistics,
     count_distinct,
     find_kll_k,
+    find_refuted_values,
     find_theta_lg_k,
     merge_column_statistics,
     merge_partitions,
@@ -110,7 +112,7 @@ class Refresh:
     snapshot: Snapshot
     schema: Schema
     progress: Progress | None
-    refute: Callable[[int, Mapping[str, Any]], str]
+    refute: Refute
     added_to: dict[str, int] = field(default_factory=dict)
     """Columns whose committed statistics were added to, by name: the snapshot of these."""
     scanned: dict[str, str] = field(default_factory=dict)
@@ -314,30 +316,23 @@ class Refresh:
     ) -> str:
         """Add the new files to a column's statistics; return what data files refute of these, which are not kept."""
         base, (base_id, sizes, _) = self._bases[name], reading
+        field_id = next(one.field_id for one in self.schema.top_level if one.name == name)
         if base.snapshot_id == base_id:
             column = base.statistics
             if found is not None:
                 column = merge_column_statistics(column, found.columns[name], lg_k=sizes.lg_k)
-            if refuted := self._find_refuted_values(name, [column]):
+            if refuted := find_refuted_values(self.refute, field_id, [column]):
                 return refuted
             self._columns[name] = column
             self.added_to[name] = base_id
         if parts is not None:
             new = {} if found is None or found.by_partition is None else found.by_partition.columns[name]
             merged = merge_partitions(parts, new, k=sizes.partition_k, lg_k=sizes.partition_lg_k)
-            if refuted := self._find_refuted_values(name, merged.values()):
+            if refuted := find_refuted_values(self.refute, field_id, merged.values()):
                 return f"by partition: {refuted}"
             self._partitions[name] = merged
             self.added_partitions[name] = AddedPartitions(base_id, len(new), len(merged))
         return ""
-
-    def _find_refuted_values(self, name: str, columns: Collection[ColumnStatistics]) -> str:
-        """Return what data files refute of a column's statistics, of all live rows or of each partition."""
-        field_id = next(one.field_id for one in self.schema.top_level if one.name == name)
-        counts = ("value_count", "null_value_count", "nan_value_count")
-        figures = [{count: sum(getattr(one, count) for one in columns) for count in counts}]
-        figures += [{"lower_bound": one.min_value, "upper_bound": one.max_value} for one in columns if one.theta]
-        return next((refuted for one in figures if (refuted := self.refute(field_id, one))), "")
 
     def _read_sketches(self, names: Sequence[str]) -> dict[str, dict[PartitionKey, ColumnStatistics]]:
         """Read the committed sketches by partition of some columns; those that are damaged are left as they are."""

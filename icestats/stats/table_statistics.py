@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -371,3 +371,15 @@ def figures_document(column: ColumnStatistics, lengths: Mapping[str, int | float
         **lengths,
     }
     return {name: value for name, value in document.items() if value is not None}
+
+
+Refute = Callable[[int, Mapping[str, Any]], str]
+"""Takes a column's id and figures, and says what data files refute of them; nothing: they are possible."""
+
+
+def find_refuted_values(refute: Refute, field_id: int, columns: Collection[ColumnStatistics]) -> str:
+    """Return what data files refute of a column's statistics, of all live rows or of each partition."""
+    counts = ("value_count", "null_value_count", "nan_value_count")
+    figures = [{count: sum(getattr(one, count) for one in columns) for count in counts}]
+    figures += [{"lower_bound": one.min_value, "upper_bound": one.max_value} for one in columns if one.theta]
+    return next((refuted for one in figures if (refuted := refute(field_id, one))), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -232,7 +232,8 @@ class Statistics:
         if file is not None and partitions is not None:
             reports.append(_build_partition_report(file, partitions, committed=not dry_run))
         if plan is not None:
-            reports.append(_build_report(plan, _find_hidden_ndv(self._source.metadata, plan.after)))
+            found = (f"{finding.title} ({finding.evidence})" for finding in self.found.findings)
+            reports.append(_build_report(plan, *_find_hidden_ndv(self._source.metadata, plan.after), *found))
         report = _join_reports(reports)
         # The first line of a preview says what the file costs and what it brings.
         preview = self._describe_cost(len(plan.puffin.data)) if dry_run and plan is not None else ""
@@ -450,19 +451,19 @@ def find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Se
     return [name for name, column in found.columns.items() if not is_listed(name, column)]
 
 
-def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> str | None:
-    """Say which NDVs a file that lists none hides from engines that look at the nearest file only; None for none.
+def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> Iterator[str]:
+    """Say which NDVs a file that lists none hides from engines that look at the nearest file only.
 
     Trino and StarRocks take all NDVs from the first file that they find, from the snapshot back over its ancestors.
     """
     snapshot = metadata.snapshots.get(after.snapshot_id)
     if _has_ndv(after) or snapshot is None:
-        return None
+        return
     listed = {file.snapshot_id for file in metadata.statistics if _has_ndv(file)}
     older = next((a.snapshot_id for a in metadata.ancestors(snapshot) if a.snapshot_id in listed), None)
     if older is None or older == after.snapshot_id:
-        return None
-    return (
+        return
+    yield (
         f"Trino reads the nearest statistics file only: this one, which lists no NDV, hides those of snapshot "
         f"{older}; refresh the sketches too where Trino needs them"
     )
@@ -499,10 +500,10 @@ def refresh_running_spark(source: Source) -> str:
     return f"\nnote: {said}" if said else ""
 
 
-def _build_report(plan: CommitPlan, warning: str | None = None) -> CommitReport:
+def _build_report(plan: CommitPlan, *warnings: str) -> CommitReport:
     """Build the report of a Puffin file: of a plan, or of what has been committed."""
     blobs = [{**_blob_document(b.blob), "columns": list(b.columns), "listed": b.listed} for b in plan.blobs]
-    told = [*_explain_running_spark(plan), *([] if warning is None else [f"warning: {warning}"])]
+    told = [*_explain_running_spark(plan), *(f"warning: {warning}" for warning in warnings)]
     return CommitReport(
         committed=plan.attempts > 0,
         files=({"path": plan.statistics_path, "bytes": len(plan.puffin.data), "blobs": blobs},),
@@ -510,7 +511,7 @@ def _build_report(plan: CommitPlan, warning: str | None = None) -> CommitReport:
         replaced=tuple(_blob_document(blob) for blob in plan.replaced),
         text=printable_lines([*plan.describe().split("\n"), *told]),
         effects=plan.effects,
-        warnings=(*plan.warnings, *([] if warning is None else [warning])),
+        warnings=(*plan.warnings, *warnings),
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from icestats.read.puffin.committed_partitions import MergedSketches
     from icestats.stats.histogram import Histogram, Kind
+    from icestats.stats.table_statistics import TableStatistics
     from icestats.table.statistics import RefreshedStatistics, RemovalReport, Statistics
 
 
@@ -398,6 +399,7 @@ class StatisticsFiles(Contents):
             plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(self._reader.blobs))))
             found = run_scan(find_session(self._source, spark), plan, sizes, progress=progress)
             found = fit_partitions(found, max_size_bytes, lambda: table_size)
+            found = self._say_refuted(found)
         named = expand_columns(self.schema, columns)
         chosen = None if not partitions else named if with_column_stats else ()
         of_metadata = compute_metadata_statistics(
@@ -519,7 +521,13 @@ class StatisticsFiles(Contents):
         own = (b.blob for b in blobs if b.blob.type == PARTITION_SKETCHES and b.commits_behind == 0)
         beside_bytes = sum({blob.field_ids: blob.length for blob in own}.values())
         found = fit_partitions(refresh.run(blobs, asked), max_size_bytes, self._find_size_bytes, beside_bytes)
+        found = self._say_refuted(found)
         return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
+
+    def _say_refuted(self, found: TableStatistics) -> TableStatistics:
+        from icestats.snapshot.refuted_figures import find_refuted_scan
+
+        return replace(found, findings=(*found.findings, *find_refuted_scan(self._reader.find_refuted, found)))
 
     def _find_size_bytes(self) -> int:
         stated = parse_count(self._reader.require_snapshot().summary.get("total-files-size"))

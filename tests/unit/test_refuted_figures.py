@@ -134,6 +134,29 @@ def test_exact_figures_that_data_files_refute_are_not_shown(
     assert any(reason in note for note in opened.reported_statistics().notes)
 
 
+def test_what_data_files_refute_is_said_before_it_is_committed(
+    table: Callable[..., icestats.Table], catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an import whose writer found the columns of a file in another way than this reads them."""
+    monkeypatch.setattr("icestats.spark.statistics_scan.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes))
+    monkeypatch.setattr("icestats.spark.session_catalog.find_session", lambda *_: None)
+    assert table(ROWS).compute().found.findings == ()
+    written = catalog.load_table("db.t")
+    (task,) = written.scan().plan_files()
+    # Its counts of nulls.
+    task.file[8] = {1: 24, 2: 0}
+    with written.transaction() as transaction:
+        transaction.delete("true")
+        with transaction.update_snapshot().fast_append() as append:
+            append.append_data_file(task.file)
+    made = table().compute()
+    assert "column 'key': 25 nulls, and its data files have 24" in repr(made)
+    assert len(made.found.findings) == 1
+    for report in (made.commit(dry_run=True), made.commit()):
+        assert "column 'key': 25 nulls, and its data files have 24" in str(report)
+        assert len(report.warnings) == 1
+
+
 def test_a_bound_that_is_cut_inside_of_a_character_refutes_nothing(
     catalog: SqlCatalog, catalog_properties: dict[str, str]
 ) -> None:
