@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from icestats.errors import (
     CallError,
     IcestatsError,
+    MetadataError,
     StatisticsMissingError,
     check_choice,
     check_flags,
@@ -527,7 +529,10 @@ class StatisticsFiles(Contents):
     def _say_refuted(self, found: TableStatistics) -> TableStatistics:
         from icestats.snapshot.refuted_figures import find_refuted_scan
 
-        return replace(found, findings=(*found.findings, *find_refuted_scan(self._reader.find_refuted, found)))
+        # Manifests that cannot be read take no scan with them.
+        with suppress(MetadataError):
+            return replace(found, findings=(*found.findings, *find_refuted_scan(self._reader.find_refuted, found)))
+        return found
 
     def _find_size_bytes(self) -> int:
         stated = parse_count(self._reader.require_snapshot().summary.get("total-files-size"))
