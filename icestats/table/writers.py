@@ -2,6 +2,8 @@
 
 Source: the manifest-level statistics proposal, "During Commits". Figures of older manifests come
 from the committed statistics, so that only the new manifests are read.
+
+Nothing here deletes by a filter: PyIceberg 0.12 takes rows with NaN that do not match, and leaves others that do.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from icestats.table.statistics import CommitReport
 from icestats.table.table import Table, check_table
 
 if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table as IcebergTable
     from pyiceberg.table import Transaction
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from icestats.iceberg.metadata import Snapshot
 
-__all__ = ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"]
+__all__ = ["Written", "append", "append_dataframe", "overwrite", "overwrite_partitions"]
 
 _LOG = logging.getLogger("icestats")
 _WRITE_ID = "icestats.write-id"
@@ -92,8 +93,8 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
     return _write(table, lambda transaction, own: transaction.append(rows, snapshot_properties=given | own))
 
 
-def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression | None = None) -> Written:
-    """Replace the rows that match a filter (by default all) through PyIceberg; the statistics as `append`.
+def overwrite(table: Table, rows: pa.Table) -> Written:
+    """Replace all rows by others, through PyIceberg; the statistics as `append`.
 
     Parameters
     ----------
@@ -101,8 +102,6 @@ def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression 
         Opened through its catalog.
     rows : pyarrow.Table
         With the table's columns.
-    row_filter : str or pyiceberg.expressions.BooleanExpression, optional
-        Which rows go.
 
     Raises
     ------
@@ -111,25 +110,7 @@ def overwrite(table: Table, rows: pa.Table, row_filter: str | BooleanExpression 
     CommitError
         Nothing was written; or that is unknown, as for `append`.
     """
-    if row_filter is None:
-        return _write(table, lambda transaction, own: transaction.overwrite(rows, snapshot_properties=own))
-    return _write(
-        table,
-        lambda transaction, own: transaction.overwrite(rows, overwrite_filter=row_filter, snapshot_properties=own),
-    )
-
-
-def delete(table: Table, row_filter: str | BooleanExpression) -> Written:
-    """Delete the rows that match a filter through PyIceberg; the statistics as `append`.
-
-    Raises
-    ------
-    CallError, UnsupportedError
-        As for `append`.
-    CommitError
-        Nothing was deleted; or that is unknown, as for `append`.
-    """
-    return _write(table, lambda transaction, own: transaction.delete(row_filter, snapshot_properties=own))
+    return _write(table, lambda transaction, own: transaction.overwrite(rows, snapshot_properties=own))
 
 
 def append_dataframe(table: Table, frame: DataFrame) -> Written:
@@ -161,7 +142,7 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
 
 def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]) -> Written:
-    # PyIceberg reads the rows that it keeps of a file, and writes them and new ones, as this mends it.
+    # PyIceberg writes nulls as this mends it.
     import icestats.scan.arrow_files  # noqa: F401
     from icestats.commit.registration import REFUSED_ROWS, look_behind_refusals
     from icestats.commit.table_state import find_refusal
@@ -169,7 +150,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
 
     _refuse_pin(table)
     target = load_writable_table(table._source)
-    before, version = target.metadata.current_snapshot_id, target.metadata.format_version
+    version = target.metadata.format_version
     if version > 2:
         raise UnsupportedError(
             f"{table.name} has format version {version}: PyIceberg 0.12 writes rows of versions 1 and 2 only, "
@@ -192,8 +173,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
         is_refused = isinstance(error, REFUSED_ROWS)
         why = _explain_failure(table, write_id, said, is_refused=is_refused) if is_sent else None
         raise CommitError(why or f"{table.name} took no rows: {said}") from cause
-    own, current = _find_written(target.metadata.snapshots, write_id), target.metadata.current_snapshot_id
-    return _register(table, current if own is None and current != before else own)
+    return _register(table, _find_written(target.metadata.snapshots, write_id))
 
 
 def _find_written(snapshots: Iterable[Snapshot | IcebergSnapshot], write_id: str) -> int | None:

@@ -91,22 +91,17 @@ def _draw_append(simulation: Simulation) -> Operation:
 
 def _draw_overwrite(simulation: Simulation) -> Operation:
     rows, (row_filter, removes) = draw_rows(simulation), _draw_filter(simulation)
-    change = Change(rows, removes)
     if simulation.turns.random.random() < 0.5:
         work = lambda sim, memory, op: sim.load().overwrite(to_arrow(rows), row_filter)  # noqa: E731
-        return Operation(ROWS, f"overwrite {row_filter}", work, by_kit=False, change=change)
-    work = lambda sim, memory, op: writers.overwrite(_open(sim, memory), to_arrow(rows), row_filter)  # noqa: E731
-    return Operation(ROWS, f"writers.overwrite {row_filter}", work, change=change)
+        return Operation(ROWS, f"overwrite {row_filter}", work, by_kit=False, change=Change(rows, removes))
+    work = lambda sim, memory, op: writers.overwrite(_open(sim, memory), to_arrow(rows))  # noqa: E731
+    return Operation(ROWS, "writers.overwrite", work, change=Change(rows, lambda row: True))
 
 
 def _draw_delete(simulation: Simulation) -> Operation:
     row_filter, removes = _draw_filter(simulation)
-    change = Change(removes=removes)
-    if simulation.turns.random.random() < 0.5:
-        work = lambda sim, memory, op: sim.load().delete(row_filter)  # noqa: E731
-        return Operation(ROWS, f"delete {row_filter}", work, by_kit=False, change=change)
-    work = lambda sim, memory, op: writers.delete(_open(sim, memory), row_filter)  # noqa: E731
-    return Operation(ROWS, f"writers.delete {row_filter}", work, change=change)
+    work = lambda sim, memory, op: sim.load().delete(row_filter)  # noqa: E731
+    return Operation(ROWS, f"delete {row_filter}", work, by_kit=False, change=Change(removes=removes))
 
 
 def _draw_filter(simulation: Simulation) -> tuple[str, Callable[[Row], bool]]:

@@ -260,7 +260,7 @@ def test_a_table_that_names_code_for_writers_is_not_written(rewrite, load):
     before = sorted(path.parent.parent.rglob("*"))
     with pytest.raises(icestats.CommitError, match=r"names code to run in its property write\.py-location-provider"):
         load().compute(manifests=True).commit()
-    for write in (lambda t: writers.append(t, rows), lambda t: writers.delete(t, "id = 1")):
+    for write in (lambda t: writers.append(t, rows), lambda t: writers.overwrite(t, rows)):
         with pytest.raises(icestats.CommitError, match="names code to run"):
             write(load())
     assert sorted(path.parent.parent.rglob("*")) == before
@@ -281,11 +281,7 @@ def test_a_table_whose_rows_would_be_written_in_no_end_of_parts_is_not_written(n
     rows = load_iceberg_table(load()._source).scan().to_arrow()
     folder = rewrite({name: value}).parent.parent
     before = sorted(folder.rglob("*"))
-    for write in (
-        lambda t: writers.append(t, rows),
-        lambda t: writers.overwrite(t, rows),
-        lambda t: writers.delete(t, "id = 1"),
-    ):
+    for write in (lambda t: writers.append(t, rows), lambda t: writers.overwrite(t, rows)):
         with pytest.raises(icestats.CommitError, match=name):
             write(load())
     assert sorted(folder.rglob("*")) == before
@@ -328,7 +324,6 @@ def test_a_table_whose_writes_would_wait_for_days_is_not_written(waits, is_long,
     for write in (
         lambda t: writers.append(t, rows),
         lambda t: writers.overwrite(t, rows),
-        lambda t: writers.delete(t, "id = 1"),
         lambda t: t.rewrite_manifests(dry_run=False),
     ):
         with pytest.raises(icestats.CommitError, match="would have a write wait for days"):
@@ -359,8 +354,9 @@ def test_what_pyiceberg_cannot_write_again_is_refused_before_anything_is_written
     folder = rewrite(properties, **change(old)).parent
     before = set(folder.rglob("*"))
     statistics = load().compute(manifests=True)
+    rows = pa.table({"id": [1]})
     assert "cannot be committed" in str(statistics.commit(dry_run=True))
-    for call in (lambda: load().check_commit(), statistics.commit, lambda: writers.delete(load(), "id = 1")):
+    for call in (lambda: load().check_commit(), statistics.commit, lambda: writers.append(load(), rows)):
         with pytest.raises(icestats.CommitError, match=f"takes no commit of PyIceberg: .*{said}"):
             call()
     assert set(folder.rglob("*")) == before

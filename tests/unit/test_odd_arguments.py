@@ -224,7 +224,7 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
             for odd in (None, "db.t", pa.table({"id": [1]}))
             for ask in (
                 lambda odd: icestats.writers.append(odd, pa.table({"id": [1]})),
-                lambda odd: icestats.writers.delete(odd, "id = 1"),
+                lambda odd: icestats.writers.overwrite(odd, pa.table({"id": [1]})),
                 lambda odd: icestats.writers.append_dataframe(odd, None),
                 lambda odd: icestats.preview.build_content_stats(odd),
                 lambda odd: icestats.preview.read_preview_manifest_list(odd),

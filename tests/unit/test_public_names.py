@@ -39,7 +39,7 @@ PUBLIC = {
         *("WORKLOAD", "WORKLOAD_SUMMARY"),
         *("files_schema", "partitions_schema", "plan_files_schema", "row_group_metrics_schema"),
     ],
-    "writers": ["Written", "append", "append_dataframe", "delete", "overwrite", "overwrite_partitions"],
+    "writers": ["Written", "append", "append_dataframe", "overwrite", "overwrite_partitions"],
 }
 LEFT: set[str] = set()
 """Names that still stand twice."""
