@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 _CATALOG = "spark.sql.catalog."
 _ICEBERG = "org.apache.iceberg.spark."
+_OF_REWRITES = frozenset({f"{_ICEBERG}SparkRewriteTableCatalog", f"{_ICEBERG}SparkCachedTableCatalog"})
+"""What Iceberg's procedures put into a session for the files that they rewrite: no table is looked up there by name."""
 _ERRORS: dict[str, type[Exception]] = {
     "NoSuchTableException": NoSuchTableError,
     **dict.fromkeys(("CommitFailedException", "RetryableValidationException"), CommitFailedException),
@@ -170,7 +172,8 @@ class SessionCatalog(ForeignCatalog):
         """Let the session read a table's metadata anew; return whether the catalog is Iceberg's, which keep it."""
         with self._answered(f"REFRESH TABLE of {'.'.join(identifier)}"):
             plugin = self._find_plugin()
-            if not str(plugin.getClass().getName()).startswith(_ICEBERG):
+            kind = str(plugin.getClass().getName())
+            if not kind.startswith(_ICEBERG) or kind in _OF_REWRITES:
                 return False
             plugin.invalidateTable(self._identify(identifier))
         return True

@@ -186,10 +186,9 @@ def _findings(overview: Overview, lost: int, *, by_spark: bool) -> Iterator[str]
     elif age:
         yield _age_finding(overview, age, by_spark=by_spark)
     if overview.delete_record_count:
-        is_one = overview.delete_record_count == 1
-        apply, them = ("applies", "it") if is_one else ("apply", "them")
+        # Compaction leaves delete files behind that apply to nothing any more; the manifest list does not tell them.
         deletes = counted(overview.delete_record_count, "delete record")
-        yield f"{deletes} {apply}: figures of data files do not deduct {them}."
+        yield f"{deletes} may apply: figures of data files do not deduct rows that are deleted."
 
 
 def _age_finding(overview: Overview, commits: int, *, by_spark: bool) -> str:

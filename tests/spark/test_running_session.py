@@ -53,6 +53,15 @@ def ndvs(session):
     return found
 
 
+def test_a_session_that_has_rewritten_data_files_is_not_said_to_plan_as_before(session, table):
+    """Iceberg's procedure leaves a catalog of its own behind, which refuses to read anything anew."""
+    session.sql("call catalog.system.rewrite_data_files(table => 'db.t', options => map('rewrite-all', 'true'))")
+    report = table.refresh().compute(spark=session).commit()
+    assert str(report).splitlines()[-1] == (
+        "note: the running Spark session reads the table anew in catalog; make DataFrames of before anew"
+    )
+
+
 def test_the_next_plan_has_the_ndvs_of_a_commit_and_loses_those_that_are_taken_back(session, table):
     report = table.compute(spark=session).commit()
     assert str(report).splitlines()[-1] == (

@@ -8,8 +8,8 @@ import pytest
 from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import IntegerType, ListType, LongType, NestedField, StringType, StructType
+from pyiceberg.transforms import DayTransform, IdentityTransform
+from pyiceberg.types import DateType, IntegerType, ListType, LongType, NestedField, StringType, StructType
 
 import icestats
 from icestats.answers.arrays import join_paths
@@ -217,6 +217,18 @@ def test_only_manifests_of_the_current_spec_are_rewritten(catalog):
     assert (found.now[0].kept, found.then[0].kept) == (8, 7)
     with pytest.raises(icestats.CallError, match="no partition field 'by_a': the table has by_b"):
         table.rewrite_manifests(sort_by="by_a")
+
+
+@pytest.mark.parametrize(("commits", "late", "widens"), [(([1], [3], [2]), 1, False), (([1, 2, 3],) * 3, 4, True)])
+def test_late_files_in_manifests_of_their_own_days_widen_none(catalog, load, commits, late, widens):
+    schema = Schema(NestedField(1, "at", DateType()))
+    spec = PartitionSpec(PartitionField(1, 1000, DayTransform(), "at_day"))
+    table = catalog.create_table("db.late", schema, partition_spec=spec)
+    for days in commits:
+        table.append(pa.table({"at": pa.array(days, pa.date32())}))
+    layout = load("db.late").layout()
+    assert layout.late.file_count == late
+    assert any(found.title.startswith("Late data") for found in layout.findings) is widens
 
 
 def test_the_greatest_long_stays_the_greatest_where_files_are_sorted(catalog):

@@ -25,7 +25,7 @@ from icestats.scan.actual_rows import map_rows
 from icestats.scan.position_deletes import Allowance, read_position_deletes, read_positions, read_vectors
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import open_scan, prepare_scan, scan_here
-from tests.written_deletes import delete_positions, list_data_files
+from tests.written_deletes import compact, delete_positions, list_data_files
 
 PATH = "d.puffin"
 
@@ -252,3 +252,18 @@ def test_rows_are_counted_a_part_of_a_file_at_a_time(catalog: SqlCatalog) -> Non
     counts = list(map_rows(scan, list(scan.plan_files()), len))
     assert sum(counts) == table.estimate("id is null", actual=True).actual == 1_000_000
     assert max(counts) < 500_000
+
+
+def test_deletes_that_a_compaction_has_left_behind_are_not_said_to_apply(catalog, load):
+    """Spark's leaves those of several files, as older files of other partitions keep them alive."""
+    table = catalog.create_table("db.left", pa.schema([("id", pa.int64())]))
+    for _ in range(2):
+        table.append(pa.table({"id": range(5)}))
+    files = list_data_files(table)
+    delete_positions(table, [(file, 0) for file in files])
+    compact(table, files, pa.table({"id": [1, 2, 3, 4] * 2}))
+    found = load("db.left")
+    assert found.overview().findings[-1] == (
+        "2 delete records may apply: figures of data files do not deduct rows that are deleted."
+    )
+    assert found.plan("id >= 0").files()["delete_files"].to_pylist() == [[]]

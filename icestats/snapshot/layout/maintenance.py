@@ -165,7 +165,7 @@ def build_findings(
         *_find_unsorted_columns(fields, spread, maintenance),
         *_find_missing_bounds(fields, maintenance),
         *_find_small_files(spread, maintenance),
-        *_find_late(files, late, maintenance, spec),
+        *_find_late(files, fields, late, maintenance, spec),
         *_find_deletes(delete_file_count, spread, maintenance),
     ]
     return order_findings(found)
@@ -276,10 +276,23 @@ def _find_small_files(spread: Spread, maintenance: Maintenance) -> Iterator[Find
         )
 
 
+def _is_widened(files: FileSet, fields: Sequence[FieldLayout], name: str) -> bool:
+    """Whether manifests of a partition field overlap more than those that are clustered by it could."""
+    place = [field.name for field in files.partition_fields].index(name)
+    now, total = fields[place].manifests, int(to_numpy(files.manifests["manifest_length"]).sum())
+    size = max(-(-total // max(now.range_count, 1)), 1)
+    # A key of clustered manifests may lie in one more: where one manifest ends and the next begins.
+    return now.mean >= predict_manifest_depth(files, files.partition_fields[place].field_id, size)[0] + 1.0
+
+
 def _find_late(
-    files: FileSet, late: LateData | None, maintenance: Maintenance, spec: PartitionSpec
+    files: FileSet,
+    fields: Sequence[FieldLayout],
+    late: LateData | None,
+    maintenance: Maintenance,
+    spec: PartitionSpec,
 ) -> Iterator[Finding]:
-    if late is not None and late.file_count:
+    if late is not None and late.file_count and _is_widened(files, fields, late.field):
         is_current = any(field.name == late.field for field in spec.fields)
         yield Finding(
             "note",
