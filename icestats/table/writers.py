@@ -90,7 +90,8 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
         The rows were not written; or there was no answer, and it is unknown: the message says which.
     """
     given = dict(snapshot_properties or {})
-    return _write(table, lambda transaction, own: transaction.append(rows, snapshot_properties=given | own))
+    named = _drop_ids(rows)
+    return _write(table, lambda transaction, own: transaction.append(named, snapshot_properties=given | own))
 
 
 def overwrite(table: Table, rows: pa.Table) -> Written:
@@ -110,7 +111,8 @@ def overwrite(table: Table, rows: pa.Table) -> Written:
     CommitError
         Nothing was written; or that is unknown, as for `append`.
     """
-    return _write(table, lambda transaction, own: transaction.overwrite(rows, snapshot_properties=own))
+    named = _drop_ids(rows)
+    return _write(table, lambda transaction, own: transaction.overwrite(named, snapshot_properties=own))
 
 
 def append_dataframe(table: Table, frame: DataFrame) -> Written:
@@ -142,8 +144,9 @@ def overwrite_partitions(table: Table, frame: DataFrame) -> Written:
 
 
 def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]) -> Written:
-    # PyIceberg writes nulls as this mends it.
-    import icestats.scan.arrow_files  # noqa: F401
+    # What these mend: nulls, and bounds in manifests.
+    import icestats.scan.arrow_files
+    import icestats.scan.whole_bounds  # noqa: F401
     from icestats.commit.registration import REFUSED_ROWS, look_behind_refusals
     from icestats.commit.table_state import find_refusal
     from icestats.iceberg.confined_io import find_long_wait
@@ -180,6 +183,13 @@ def _find_written(snapshots: Iterable[Snapshot | IcebergSnapshot], write_id: str
     """Return the last snapshot of a write: an overwrite makes two."""
     own = [one.snapshot_id for one in snapshots if one.summary and one.summary.get(_WRITE_ID) == write_id]
     return own[-1] if own else None
+
+
+def _drop_ids(rows: pa.Table) -> pa.Table:
+    """Return rows whose columns go by name: those of another table's file have its ids, by which PyIceberg goes."""
+    if not isinstance(rows, pa.Table):
+        return rows
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.remove_metadata() for field in rows.schema]))
 
 
 def _refuse_small_parts(target: IcebergTable) -> None:

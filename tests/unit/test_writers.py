@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -207,6 +208,38 @@ def test_null_lists_and_maps_of_structs_stay_as_they_are(catalog, catalog_proper
     found = [pq.read_table(task.file.file_path.removeprefix("file://")) for task in tasks]
     assert [one.to_pylist() for one in found] == [kept.to_pylist()]
     assert all(field.metadata[b"PARQUET:field_id"] for one in found for field in one.schema)
+
+
+@pytest.fixture
+def empty_table(catalog):
+    schema = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("at", pa.int64()), ("name", pa.string())])
+    return catalog.create_table("db.empty", schema)
+
+
+@pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+@pytest.mark.parametrize("write", [writers.append, writers.overwrite])
+def test_columns_go_by_their_names_whatever_the_field_ids_of_the_file_that_they_were_read_from(
+    empty_table, catalog_properties, write
+):
+    def of(name, kind, field_id):
+        return pa.field(name, kind, metadata={"PARQUET:field_id": str(field_id)})
+
+    other = pa.table([[1, 2], [3, 4]], pa.schema([of("at", pa.int64(), 1), of("id", pa.int64(), 3)]))
+    write(icestats.load("db.empty", catalog=catalog_properties), other)
+    found = empty_table.refresh().scan().to_arrow().select(["id", "at"])
+    assert found.to_pydict() == {"id": [3, 4], "at": [1, 2]}
+
+
+def test_no_bounds_are_written_where_a_row_group_has_none(empty_table, catalog_properties):
+    """Parquet has none of values of more than 4,096 bytes; PyIceberg takes the other row groups for the file."""
+    with empty_table.transaction() as transaction:
+        transaction.set_properties({"write.parquet.row-group-limit": "100"})
+    rows = {"id": range(200), "price": [math.nan] * 100 + [1.0] * 100, "name": ["m"] * 100 + ["z" * 5_000] * 100}
+    writers.append(icestats.load("db.empty", catalog=catalog_properties), pa.table(rows))
+    (file,) = [task.file for task in empty_table.refresh().scan().plan_files()]
+    assert (file.lower_bounds.keys(), file.upper_bounds.keys()) == ({1, 2}, {1, 2})
+    found = icestats.load("db.empty", catalog=catalog_properties)
+    assert found.estimate("name > 'n'", actual=True).actual == 100
 
 
 @pytest.mark.parametrize("status", [504, 403])
