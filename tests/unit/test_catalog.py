@@ -368,6 +368,13 @@ def test_no_catalog_is_made_by_reading(tmp_path):
     assert other.stat().st_size == 0
 
 
+def test_a_demo_folder_that_cannot_be_looked_into_has_no_warehouse(monkeypatch):
+    """As one of another user: no folder has such a name, and asking for it is an error."""
+    monkeypatch.setenv("ICESTATS_HOME", f"/{'x' * 5_000}")
+    with pytest.raises(icestats.TableNotFoundError, match="the demo warehouse is not built in"):
+        icestats.load("demo.events")
+
+
 def test_a_catalog_of_properties_has_the_name_that_they_give(small_table, catalog_properties):
     """SQL catalogs know their tables by it."""
     assert icestats.load("db.small", catalog={**catalog_properties, "name": "catalog"}).refresh().snapshot is not None
