@@ -59,7 +59,7 @@ _LAST_BREATH_S = 10.0
 # SparkExitCode.OOM
 _HEAP_FULL = 52
 _MASTER_S = 5.0
-_LOCAL = re.compile(r"local(\[.*\])?")
+_LOCAL = re.compile(r"local(\[([0-9]+|\*)(\s*,\s*[0-9]+)?\])?")
 _KILLED = re.compile(r"Application has been killed\. Reason: (.+)")
 _CAUSES = (
     _KILLED,
