@@ -40,6 +40,10 @@ class Rest(BaseHTTPRequestHandler):
         if self.path.startswith("/v1/config"):
             self.answer(200, {"defaults": {}, "overrides": {}, **self.config})
             return
+        if "%1Ft/tables/" in self.path:
+            # Java asks for the namespace `db.t` too, before it takes `db.t.snapshots` for a metadata table.
+            self.answer(404, {"error": {"message": self.path, "type": "NoSuchTableException", "code": 404}})
+            return
         table = self.catalog.load_table("db.t")
         metadata = table.metadata
         if self.path.endswith("snapshots=refs"):

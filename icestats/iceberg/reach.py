@@ -112,6 +112,17 @@ def folder_of(location: str) -> str:
     return posixpath.dirname(_plain(location)) if is_whole(location) else location
 
 
+def is_same(location: str, other: str) -> bool:
+    """Whether two locations name one file, whatever scheme of the storage names it.
+
+    Examples
+    --------
+    >>> is_same("file:/w/a.json", "/w/a.json"), is_same("s3a://bucket/a.json", "s3://other/a.json")
+    (True, False)
+    """
+    return location == other or (is_whole(location) and is_whole(other) and _plain(location) == _plain(other))
+
+
 def is_below(location: str, folder: str) -> bool:
     """Whether a location is below a folder, whatever scheme of the storage names them."""
     path, start = _plain(location), _plain(folder).rstrip("/") + "/"

@@ -12,7 +12,7 @@ from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
 from icestats.iceberg.metadata import Schema, Snapshot
 from icestats.spark.connect import refuse_connect
-from icestats.spark.jobs import explained_errors, first_line
+from icestats.spark.jobs import explained_errors, first_line, watch_jobs
 from icestats.spark.plain_sql import changed_settings, run_sql
 from icestats.spark.session import active
 from icestats.spark.spark_scan import open_in_spark
@@ -115,7 +115,7 @@ def count_with_spark(
             spark, f"counting the rows of {source.name}", lambda said: UnsupportedError(f"{failed}: {said}")
         ),
         open_in_spark(spark, source, "to count its rows", version) as (session, name),
-        changed_settings(session, {"spark.sql.session.timeZone": "UTC"}),
+        watch_jobs(session, f"icestats: counting {source.name}"),
     ):
         counted = f"count(distinct struct({', '.join(map(quote_name, group_by))}))" if group_by else "count(*)"
         counts = ", ".join(f"{counted} filter (where {condition})" for condition in conditions)

@@ -228,14 +228,18 @@ def _translate(properties: Mapping[str, str]) -> dict[str, str]:
 @contextmanager
 def active(session: SparkSession) -> Iterator[None]:
     """Make a session the active one for a block: what Spark plans late goes by the active session's settings."""
-    before = _find_active()
+    kind: Any = type(session)
+    before, of_python = _find_active(), kind._activeSession
     _activate(session)
     try:
         yield
     finally:
-        if before is not None:
-            with interrupts_first(), unless_ended(session):
+        with interrupts_first(), unless_ended(session):
+            if before is not None:
                 _activate(before)
+            else:
+                kind._activeSession = of_python
+                _java_class(session).clearActiveSession()
 
 
 def _activate(session: SparkSession) -> None:

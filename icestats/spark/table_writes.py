@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from icestats.answers.text import quote_name
+from icestats.answers.text import printable, quote_name
 from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.confined_io import find_long_wait, find_unsafe_deletes
-from icestats.spark.jobs import explain_failure, explained_errors
+from icestats.iceberg.reach import is_same
+from icestats.spark.jobs import explain_failure, explained_errors, watch_jobs
 from icestats.spark.plain_sql import run_sql
 from icestats.spark.session import get_session, spark_catalog_properties
 from icestats.spark.session_catalog import find_session
 from icestats.spark.spark_scan import refuse_code
 
 if TYPE_CHECKING:
+    from pyiceberg.table import Table
     from pyspark.sql import DataFrame, SparkSession
 
 _REWRITING = "the Spark job that rewrites manifests"
@@ -43,18 +45,20 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
     CallError
         It is no DataFrame of Spark's, or its session writes elsewhere than to `main`.
     UnsupportedError
-        The session does not know the table's catalog.
+        The session does not know the table's catalog, or has another table of this name.
     CommitError
         Spark could not write; or there was no answer, and it is unknown: the message says which.
     SparkUnavailableError
         The session's JVM has ended: whether the rows were committed is not known.
+    KeyboardInterrupt
+        As an interrupt raises it; the jobs are cancelled.
     """
     if not hasattr(frame, "sparkSession"):
         raise CallError(f"frame is of type {type(frame).__name__}: expected a DataFrame of Spark's")
     name = source.catalog_name
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
-    properties = _refuse_unsafe(source)
+    target = _refuse_unsafe(source)
     identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     with explained_errors(frame.sparkSession, doing, partial(_explain_writing, source)):
@@ -63,11 +67,19 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
                 f"the DataFrame's session does not know the catalog {name!r}: get the session by "
                 "icestats.spark.session.get_session with it, or set spark.sql.catalog." + name
             )
-        _refuse_staging(frame.sparkSession, source, properties)
-        writer = frame.writeTo(identifier)
-        for key, value in snapshot_properties.items():
-            writer = writer.option(f"snapshot-property.{key}", value)
-        writer.append() if mode == "append" else writer.overwritePartitions()
+        _refuse_staging(frame.sparkSession, source, target.metadata.properties)
+        with watch_jobs(frame.sparkSession, f"icestats: rows for {source.name}"):
+            _refuse_other_table(frame.sparkSession, source, target)
+            writer = frame.writeTo(identifier)
+            for key, value in snapshot_properties.items():
+                writer = writer.option(f"snapshot-property.{key}", value)
+            try:
+                writer.append() if mode == "append" else writer.overwritePartitions()
+            except KeyboardInterrupt as interrupt:
+                interrupt.add_note(
+                    f"interrupted while writing to {source.name}: its rows may still arrive, look before writing again"
+                )
+                raise
 
 
 def _explain_writing(source: Source, said: str) -> CommitError:
@@ -85,6 +97,20 @@ def _refuse_staging(session: SparkSession, source: Source, properties: Mapping[s
             raise CallError(
                 f"rows are written to main: {source.name} has write.wap.enabled, and the session {name}, unset it"
             )
+
+
+def _refuse_other_table(session: SparkSession, source: Source, target: Table) -> None:
+    """Refuse a session whose catalog of the table's catalog's name has another table under the table's own name."""
+    table = quote_name(source.catalog_name or "", *(source.identifier or ()))
+    run_sql(session, f"refresh table {table}")
+    files = run_sql(session, f"select file from {table}.metadata_log_entries").collect()  # noqa: S608 - names are quoted
+    # Others may have committed since.
+    if not any(is_same(str(row[0]), target.metadata_location) for row in files):
+        found = printable(str(files[-1][0])) if files else "no metadata"
+        raise UnsupportedError(
+            f"the session's catalog {source.catalog_name!r} has another table {'.'.join(source.identifier or ())}: "
+            f"{found}, and {source.name} is {target.metadata_location}; use a session whose catalog has this one"
+        )
 
 
 def run_rewrite_manifests(
@@ -111,7 +137,7 @@ def run_rewrite_manifests(
     CommitError
         The table is a bare metadata.json, or the rewrite was not committed.
     UnsupportedError
-        Spark has no catalog of this kind, or its Iceberg does not sort manifests.
+        Spark has no catalog of this kind, or another table of this name; or its Iceberg does not sort manifests.
     SparkUnavailableError
         There is no Java 17, or Spark cannot start.
     """
@@ -119,7 +145,7 @@ def run_rewrite_manifests(
         raise CommitError(
             f"{source.metadata_location} is a metadata file: open the table through its catalog to rewrite"
         )
-    _refuse_unsafe(source)
+    target = _refuse_unsafe(source)
     session = spark
     if session is None and source.catalog is not None:
         session = find_session(source, None)
@@ -129,7 +155,8 @@ def run_rewrite_manifests(
             raise UnsupportedError(f"Spark has no catalog like {source.catalog_name!r}: give a session that knows it")
         session = get_session({source.catalog_name: properties}, location=source.metadata_location)
     counts = (0, 0)
-    with explained_errors(session, _REWRITING, _explain_rewriting):
+    with explained_errors(session, _REWRITING, _explain_rewriting), watch_jobs(session, f"icestats: {source.name}"):
+        _refuse_other_table(session, source, target)
         for statement in statements:
             rows = run_sql(session, statement).collect()
             if statement.startswith("CALL"):
@@ -146,14 +173,14 @@ def _explain_rewriting(said: str) -> IcestatsError:
     return explain_failure(_REWRITING, said)
 
 
-def _refuse_unsafe(source: Source) -> Mapping[str, str]:
+def _refuse_unsafe(source: Source) -> Table:
     """Refuse a table whose own metadata would have Java run code, write or delete anywhere, or wait for days.
 
-    Returns its properties, as its catalog has them now.
+    Returns the table as its catalog has it now.
     """
     refuse_code(source)
     target = load_writable_table(source)
     refusal = find_unsafe_deletes(target) or find_long_wait(target)
     if refusal is not None:
         raise refusal
-    return target.metadata.properties
+    return target

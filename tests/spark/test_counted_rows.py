@@ -6,6 +6,7 @@ import pytest
 
 import icestats
 from icestats.snapshot.filter_sql import build_sql
+from icestats.spark import optimizer
 from icestats.spark.optimizer import count_with_spark
 
 pytestmark = pytest.mark.spark
@@ -119,6 +120,43 @@ def test_days_beyond_the_years_of_python_are_counted(odd_years, column, day):
     literal = day if column == "day" else day * 86_400_000_000 + 43_200_000_000
     counted = [odd_years.plan(f"{column} {sign} {literal}", rows=True).steps[-1].kept for sign in ("<", "=", ">=")]
     assert counted == [sum(one < day for one in ODD_DAYS), 1, sum(one >= day for one in ODD_DAYS)]
+
+
+def test_counting_leaves_the_zone_of_the_session_alone(spark, namespace, monkeypatch):
+    """Queries of other threads run meanwhile. The count is right in a zone that has an hour twice."""
+    spark.sql(
+        f"create table {namespace}.zones using iceberg tblproperties ('write.format.default' = 'orc') as "
+        "select at, cast(at as timestamp_ntz) local, date '0001-01-01' day, timestamp_micros(-62135596800000000) old "
+        "from (select timestamp '2026-10-25 00:30:00Z' + make_dt_interval(0, id) at from range(3))"
+    ).collect()
+    table, zones, run, name = (
+        icestats.load(f"{namespace}.zones"),
+        set(),
+        optimizer.run_sql,
+        "spark.sql.session.timeZone",
+    )
+
+    def run_beside(session, statement):
+        zones.add(session.conf.get(name))
+        return run(session, statement)
+
+    name = "spark.sql.session.timeZone"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "Europe/Berlin")
+    monkeypatch.setattr(optimizer, "run_sql", run_beside)
+    filters = {
+        "at = '2026-10-25T01:30:00+00:00'": 1,
+        "local > '2026-10-25T00:30:00'": 2,
+        "day = '0001-01-01'": 3,
+        "old = '0001-01-01T00:00:00+00:00'": 3,
+    }
+    conditions = [build_sql(table._ask(one).predicate, table.schema, "spark", exact=True) for one in filters]
+    try:
+        counts = count_with_spark(spark, table._source, table.snapshot, table.schema, conditions)
+    finally:
+        spark.conf.set(name, before)
+    assert counts == list(filters.values())
+    assert zones == {"Europe/Berlin"}
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])

@@ -13,12 +13,13 @@ from typing import Any
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
 from icestats.spark.jobs import cancel_jobs, watch_jobs
 from icestats.spark.jvm import SQLITE_DRIVER, find_runtime
 from icestats.spark.plain_sql import changed_settings
-from icestats.spark.session import get_session, spark_catalog_properties
+from icestats.spark.session import active, get_session, spark_catalog_properties
 from tests.spark_versions import since
 
 pytestmark = pytest.mark.spark
@@ -224,6 +225,23 @@ def test_the_active_session_is_used_from_every_thread(spark):
     thread.start()
     thread.join()
     assert found[0]._jsparkSession.equals(spark._jsparkSession)
+
+
+def test_a_session_that_is_active_for_a_block_is_not_so_behind_it(spark):
+    """In a new thread none is, so that `getOrCreate` gives the default one there."""
+
+    def work():
+        found = [SparkSession.getActiveSession()]
+        with active(spark.newSession()):
+            found.append(SparkSession.getActiveSession())
+        return [*found, SparkSession.getActiveSession()]
+
+    before = SparkSession._activeSession
+    with ThreadPoolExecutor(1) as pool:
+        none, within, behind = pool.submit(work).result()
+    assert (none, behind) == (None, None)
+    assert within is not None
+    assert SparkSession._activeSession is before
 
 
 def test_a_catalog_of_the_same_name_and_another_place_gets_a_session_of_its_own(spark, tmp_path):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
+from pyspark import SparkContext
 
 import icestats
 from icestats import writers
@@ -335,6 +340,58 @@ def test_rows_are_not_staged_where_the_table_was_loaded_before_it_stages(session
     finally:
         session.conf.unset("spark.wap.branch")
     assert set(table.refresh().metadata.refs) == {"main"}
+
+
+@pytest.mark.parametrize("write", [writers.append_dataframe, writers.overwrite_partitions])
+def test_rows_are_not_written_to_another_table_of_the_name(spark, make, tmp_path, write):
+    """That of a catalog which another session calls by the same name; nor are its manifests rewritten."""
+    table, other = make("hadoop", "twice"), spark.newSession()
+    own = {"": ICEBERG_CATALOG, ".type": "hadoop", ".warehouse": f"file://{tmp_path}"}
+    for name, value in own.items():
+        other.conf.set(f"spark.sql.catalog.hadoop{name}", value)
+    other.sql(f"create table {table.name} as select * from range(3), (select 1D price, 1 part)").collect()
+    with pytest.raises(UnsupportedError, match=f"has another table db.twice: .*{tmp_path}/db/twice/"):
+        write(table, other.table(table.name))
+    with pytest.raises(UnsupportedError, match="has another table"):
+        table.rewrite_manifests(dry_run=False, spark=other)
+    assert other.table(f"{table.name}.snapshots").count() == 1
+
+
+def test_an_interrupt_ends_a_write_and_its_job(session, make, tmp_path):
+    """PySpark sets such a handler, by which the job would go on, and its rows come later."""
+
+    def handle(*_):
+        session.sparkContext.cancelAllJobs()
+        raise KeyboardInterrupt
+
+    table, waits, done = make("hadoop", "interrupted"), tmp_path / "waits", Event()
+    os.mkfifo(waits)
+
+    def wait(batches):
+        waits.read_text()
+        yield from batches
+
+    def interrupt():
+        with waits.open("w"):
+            os.kill(os.getpid(), signal.SIGINT)
+            done.wait()
+
+    rows = session.table(table.name).limit(7).mapInArrow(wait, "id bigint, price double, part int")
+    handle.__module__ = SparkContext.__module__
+    before = signal.signal(signal.SIGINT, handle)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt) as raised:
+                writers.append_dataframe(table, rows)
+        finally:
+            done.set()
+            signal.signal(signal.SIGINT, before)
+    assert raised.value.__notes__[0].endswith("its rows may still arrive, look before writing again")
+    assert session.table(table.name).count() == 1000
+    session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    assert session.sparkContext.statusTracker().getActiveJobsIds() == []
+    assert session.table(f"{table.name}.snapshots").count() == 1
 
 
 def test_rows_are_appended_though_a_branch_grows_meanwhile(session, make, monkeypatch):
