@@ -211,8 +211,8 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
     common, share = estimate_common_values(*thetas), max(left.share_of_keys, right.share_of_keys)
     distinct = left.distinct * right.distinct
     assumes = (
-        f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4% confidence) are on both "
-        "sides, each with as many rows as another of its side"
+        f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4% confidence, of the rows "
+        "that were counted) are on both sides, each with as many rows as another of its side"
     )
     return SourceEstimate(
         "join-theta",
