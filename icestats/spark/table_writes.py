@@ -10,7 +10,9 @@ from icestats.answers.text import printable, quote_name
 from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.confined_io import find_long_wait, find_unsafe_deletes
-from icestats.iceberg.reach import is_same
+from icestats.iceberg.metadata import read_metadata
+from icestats.iceberg.reach import check_reach, is_same
+from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.spark.jobs import explain_failure, explained_errors, watch_jobs
 from icestats.spark.plain_sql import run_sql
 from icestats.spark.session import get_session, spark_catalog_properties
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _REWRITING = "the Spark job that rewrites manifests"
+_OF_HADOOP = ("fs.", "dfs.", "hadoop.")
+"""How settings of Hadoop begin that say which class opens files, and at which endpoint."""
+_OF_DATA = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+"""Where Java writes data files, the latter two before Iceberg 1.9."""
 
 Mode = Literal["append", "overwrite partitions"]
 
@@ -45,9 +51,12 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
     CallError
         It is no DataFrame of Spark's, or its session writes elsewhere than to `main`.
     UnsupportedError
-        The session does not know the table's catalog, or has another table of this name.
+        The session does not know the table's catalog, or has another table of this name; or the table has settings of
+        Hadoop's among its properties.
     CommitError
         Spark could not write; or there was no answer, and it is unknown: the message says which.
+    MetadataError
+        The table names manifests, or a place for data, where it has no business.
     SparkUnavailableError
         The session's JVM has ended: whether the rows were committed is not known.
     KeyboardInterrupt
@@ -59,6 +68,7 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
     if source.identifier is None or name is None:
         raise UnsupportedError(f"{source.name} is a metadata file: open the table through its catalog to write")
     target = _refuse_unsafe(source)
+    _refuse_settings(source, target)
     identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     with explained_errors(frame.sparkSession, doing, partial(_explain_writing, source)):
@@ -87,6 +97,22 @@ def _explain_writing(source: Source, said: str) -> CommitError:
         unseen = "Spark does not see its rows in the table, but they may still arrive: look before you write again"
         return CommitError(f"no answer to the write to {source.name}: {said}; {unseen}")
     return CommitError(f"Spark could not write to {source.name}: {said}")
+
+
+def _refuse_settings(source: Source, target: Table) -> None:
+    """Refuse a table that would have rows written to another host, or by a class of its choice.
+
+    Java's writers of Parquet and ORC put a table's properties into Hadoop's settings.
+    """
+    properties = target.metadata.properties
+    for place in (properties[name] for name in _OF_DATA if name in properties):
+        check_reach(place, target.metadata_location, source.storage.properties)
+    named = next((name for name in properties if name.startswith(_OF_HADOOP)), None)
+    if named is not None:
+        raise UnsupportedError(
+            f"{source.name} has the property {named:.80}, by which Spark would open the files of these rows as the "
+            "table says: they are not written; remove the property if you may"
+        )
 
 
 def _refuse_staging(session: SparkSession, source: Source, properties: Mapping[str, str]) -> None:
@@ -174,7 +200,7 @@ def _explain_rewriting(said: str) -> IcestatsError:
 
 
 def _refuse_unsafe(source: Source) -> Table:
-    """Refuse a table whose own metadata would have Java run code, write or delete anywhere, or wait for days.
+    """Refuse a table whose own metadata would have Java run code, read, write or delete anywhere, or wait for days.
 
     Returns the table as its catalog has it now.
     """
@@ -183,4 +209,8 @@ def _refuse_unsafe(source: Source) -> Table:
     refusal = find_unsafe_deletes(target) or find_long_wait(target)
     if refusal is not None:
         raise refusal
+    metadata = read_metadata(source.storage, target.metadata_location)
+    # Java opens them to merge them, to find what is replaced, and to rewrite them.
+    for path in read_manifest_list(source.storage, metadata.find_snapshot())["manifest_path"].to_pylist():
+        source.storage.check(path)
     return target

@@ -187,9 +187,13 @@ def _find_written(snapshots: Iterable[Snapshot | IcebergSnapshot], write_id: str
 
 def _drop_ids(rows: pa.Table) -> pa.Table:
     """Return rows whose columns go by name: those of another table's file have its ids, by which PyIceberg goes."""
-    if not isinstance(rows, pa.Table):
+    if not isinstance(rows, (pa.Table, pa.RecordBatchReader)):
         return rows
-    return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.remove_metadata() for field in rows.schema]))
+    schema = pa.schema([field.remove_metadata() for field in rows.schema])
+    if isinstance(rows, pa.Table):
+        return pa.Table.from_arrays(rows.columns, schema=schema)
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _refuse_small_parts(target: IcebergTable) -> None:

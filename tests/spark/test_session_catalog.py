@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -17,11 +19,12 @@ from pyspark import SparkContext
 import icestats
 from icestats import writers
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.errors import CallError, CatalogError, CommitError, TableNotFoundError, UnsupportedError
+from icestats.errors import CallError, CatalogError, CommitError, MetadataError, TableNotFoundError, UnsupportedError
 from icestats.iceberg.catalog import load_iceberg_table as load
 from icestats.iceberg.storage import local_path
 from icestats.spark.session import ICEBERG_CATALOG, active
 from icestats.spark.session_catalog import SessionCatalog
+from icestats.spark.table_writes import run_rewrite_manifests
 from tests.committed_statistics import ROWS, listed, open_catalog, theta
 from tests.rest_catalog import Rest, serve
 from tests.spark_versions import to_arrow
@@ -340,6 +343,45 @@ def test_rows_are_not_staged_where_the_table_was_loaded_before_it_stages(session
     finally:
         session.conf.unset("spark.wap.branch")
     assert set(table.refresh().metadata.refs) == {"main"}
+
+
+@pytest.mark.parametrize("write", [writers.append_dataframe, writers.overwrite_partitions])
+def test_no_class_of_a_table_opens_the_files_of_rows_that_are_written(session, make, write):
+    """Java's FileHandler makes a file where it is made an object of, as Hadoop does with what it is set to."""
+    table = make("hadoop", "setting")
+    settings = "'fs.file.impl' = 'java.util.logging.FileHandler', 'fs.file.impl.disable.cache' = 'true'"
+    session.sql(f"alter table {table.name} set tblproperties ({settings})")
+    home = Path(session.sparkContext._jvm.java.lang.System.getProperty("user.home"))
+    before = set(home.glob("java*.log"))
+    with pytest.raises(UnsupportedError, match=r"setting has the property fs\.file\.impl"):
+        write(table, session.table(table.name).limit(7))
+    assert set(home.glob("java*.log")) == before
+    assert session.table(f"{table.name}.snapshots").count() == 1
+
+
+@pytest.mark.parametrize("write", [writers.append_dataframe, writers.overwrite_partitions])
+def test_rows_are_not_sent_to_a_host_that_the_table_names(session, make, write):
+    table = make("viewed", "sending")
+    for place in ("hdfs://127.0.0.1:9/data", "file:///tmp/data"):
+        session.sql(f"alter table {table.name} set tblproperties ('write.data.path' = '{place}')")
+        with pytest.raises(MetadataError, match=f"{place}: the table is on viewfs"):
+            write(table, session.table(table.name).limit(7))
+    assert session.table(f"{table.name}.snapshots").count() == 1
+
+
+def test_no_manifests_are_opened_at_a_host_that_the_table_names(session, make):
+    table = make("hadoop", "listing")
+    path = local_path(table._source.metadata_location)
+    document = json.loads(path.read_text())
+    document["snapshots"][-1]["manifest-list"] = "hdfs://127.0.0.1:9/list.avro"
+    path.write_text(json.dumps(document))
+    path.with_name(f".{path.name}.crc").unlink()
+    for write in (
+        lambda: writers.append_dataframe(table, session.range(3).selectExpr("id", "1D price", "1 part")),
+        lambda: run_rewrite_manifests(table._source, ["CALL hadoop.system.rewrite_manifests('db.listing')"]),
+    ):
+        with pytest.raises(MetadataError, match="is not where the table's metadata is"):
+            write()
 
 
 @pytest.mark.parametrize("write", [writers.append_dataframe, writers.overwrite_partitions])

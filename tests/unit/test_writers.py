@@ -218,14 +218,15 @@ def empty_table(catalog):
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
 @pytest.mark.parametrize("write", [writers.append, writers.overwrite])
+@pytest.mark.parametrize("give", [lambda rows: rows, pa.Table.to_reader])
 def test_columns_go_by_their_names_whatever_the_field_ids_of_the_file_that_they_were_read_from(
-    empty_table, catalog_properties, write
+    empty_table, catalog_properties, write, give
 ):
     def of(name, kind, field_id):
         return pa.field(name, kind, metadata={"PARQUET:field_id": str(field_id)})
 
     other = pa.table([[1, 2], [3, 4]], pa.schema([of("at", pa.int64(), 1), of("id", pa.int64(), 3)]))
-    write(icestats.load("db.empty", catalog=catalog_properties), other)
+    write(icestats.load("db.empty", catalog=catalog_properties), give(other))
     found = empty_table.refresh().scan().to_arrow().select(["id", "at"])
     assert found.to_pydict() == {"id": [3, 4], "at": [1, 2]}
 
