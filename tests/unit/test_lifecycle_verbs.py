@@ -132,6 +132,38 @@ def test_a_commit_that_cannot_be_is_refused_before_anything_is_read(run, small_t
     assert "read-only: open the table through its catalog to commit" in err
 
 
+@pytest.mark.parametrize("damaged", [b"PFA1 cut", None], ids=["cut", "gone"])
+@pytest.mark.parametrize("verb", ["compute", "refresh-statistics"])
+def test_a_commit_that_cannot_keep_what_is_there_is_refused_before_anything_is_read(run, small_table, verb, damaged):
+    path = local_path(commit(small_table).statistics_path)
+    path.unlink() if damaged is None else path.write_bytes(damaged)
+    for manifest in icestats.load(small_table.metadata_location).manifest_files()["manifest_path"].to_pylist():
+        local_path(manifest).unlink()
+    got, out, err = run(verb, "catalog.db.small", "--commit")
+    assert (got, out, err.count("\n")) == (1, "", 1)
+    assert "the present blobs cannot be carried over (remove_statistics() takes them out of the table)" in err
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "words"),
+    [
+        (("compute", "--table"), "nope", "no column 'nope'"),
+        (("compute", "--table", "--columns", "i*"), "name", "'name', which is not among the columns that are read"),
+        (("refresh-statistics",), "nope", "no column 'nope'"),
+        (("refresh-statistics",), "name", "'name', which is not among the columns that are read"),
+        (("refresh-statistics", "--columns", "i*"), "name", "'name', which is not among the columns that are read"),
+    ],
+)
+def test_an_ndv_that_cannot_be_listed_is_refused_before_anything_is_read(run, small_table, verb, name, words):
+    """Behind a scan the answer would be lost over it."""
+    commit(small_table)
+    for manifest in icestats.load(small_table.metadata_location).manifest_files()["manifest_path"].to_pylist():
+        local_path(manifest).unlink()
+    got, out, err = run(verb[0], "catalog.db.small", *verb[1:], "--list-ndv", name)
+    assert (got, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
 @pytest.mark.parametrize("place", ["metadata.json", "Hadoop folder"])
 def test_without_a_commit_the_answer_is_printed_whether_or_not_one_would_be_possible(
     run, small_table, hadoop_folder, place
