@@ -27,6 +27,7 @@ from icestats.cli.output import (
     build_manifest_records,
     build_partition_records,
     build_sketch_records,
+    describe_ages,
     terminal_progress,
     with_output,
     with_report,
@@ -172,7 +173,7 @@ def _partitions(table: Table) -> Output:
 def _columns(table: Table) -> Output:
     """List columns, with their statistics rolled up over the table, and where each figure comes from."""
     found = _read_with_bar(table).columns()
-    return Output(found, lambda: build_column_records(found))
+    return Output(found, lambda: build_column_records(found), note=describe_ages(found))
 
 
 @cli.command("reported")

@@ -16,6 +16,9 @@ from icestats.cli import entry as cli
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.table.statistics import Statistics
+from tests.scanned_partitions import scan
 
 
 @pytest.fixture
@@ -109,6 +112,20 @@ def test_a_refresh_without_statistics_says_what_to_do(run, small_table):
     got, out, err = run("refresh-statistics", "catalog.db.small")
     assert (got, out, err.count("\n")) == (1, "", 1)
     assert "icestats compute SOURCE --commit" in err
+
+
+def test_columns_say_below_the_rows_which_figures_are_of_an_earlier_snapshot(run, small_table, catalog_properties):
+    opened = icestats.load("db.small", catalog=catalog_properties)
+    found, _ = scan(opened, Sizes(200, 12, 200, 12))
+    Statistics(opened._source, found).commit()
+    fresh = run("columns", "catalog.db.small")[1]
+    assert "behind" not in fresh
+    small_table.append(small_table.scan(limit=1).to_arrow())
+    [*rows, note] = run("columns", "catalog.db.small")[1].splitlines()
+    assert len(rows) == len(fresh.splitlines())
+    names = ", ".join(found.columns)
+    assert note == f"ndv, avg_length, max_length of {names}: of snapshot {opened.snapshot.snapshot_id}, 1 commit behind"
+    assert "behind" not in run("columns", "catalog.db.small", "--format", "csv")[1].partition("{")[0]
 
 
 @pytest.fixture
