@@ -226,10 +226,10 @@ PARTITION_MAPS = (
     pa.field("max_lengths", COUNTS),
 )
 """Maps by field id of what committed statistics of partitions know; a column that they do not know is not in a map.
-`ndvs` are the numbers of distinct values by the Theta sketches that are kept for a partition, no more than it has
-records in data files, `ndv_relative_errors` their errors at 95 % confidence, as shares (0: exact but for hash
-collisions; 0.0 and -0.0, and NaN of other bits, count as different values), `ndv_commits_behind` the commits since the
-snapshot that they describe (0: this one). Lengths are bytes of values over the live rows of this very snapshot:
+`ndvs` are the numbers of distinct values by the Theta sketches that are kept for a partition, no more than its data
+files have values that are not null, `ndv_relative_errors` their errors at 95 % confidence, as shares (0: exact but for
+hash collisions; 0.0 and -0.0, and NaN of other bits, count as different values), `ndv_commits_behind` the commits since
+the snapshot that they describe (0: this one). Lengths are bytes of values over the live rows of this very snapshot:
 `avg_lengths` is rounded, `max_lengths` exact."""
 
 

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +27,7 @@ from icestats.cli.output import (
     build_manifest_records,
     build_partition_records,
     build_sketch_records,
+    describe_ages,
     terminal_progress,
     with_output,
     with_report,
@@ -34,6 +36,7 @@ from icestats.cli.session_options import StartSpark, start_for_scan, with_spark
 from icestats.cli.workplace_verbs import build_demo_statistics, open_lab
 from icestats.errors import CallError, IcestatsError, UnsupportedError
 from icestats.estimation.formulas.source_estimates import DELETES
+from icestats.iceberg.metadata import match_names
 from icestats.table.table import Table, load
 
 if TYPE_CHECKING:
@@ -170,7 +173,7 @@ def _partitions(table: Table) -> Output:
 def _columns(table: Table) -> Output:
     """List columns, with their statistics rolled up over the table, and where each figure comes from."""
     found = _read_with_bar(table).columns()
-    return Output(found, lambda: build_column_records(found))
+    return Output(found, lambda: build_column_records(found), note=describe_ages(found))
 
 
 @cli.command("reported")
@@ -364,12 +367,17 @@ def _compute(
     **options: Any,
 ) -> Report:
     """Compute statistics of the table, its partitions and manifests (all three by default); commit them on request."""
+    from icestats.scan.scan_plan import select_columns
+
     if commit:
         table.check_commit()
     if not (of_table or options["partitions"] or options["manifests"]):
         of_table = options["partitions"] = options["manifests"] = True
     of_table = of_table or options["by"] is not None or bool(together)
     names = _split_names(columns)
+    if of_table and how["list_ndv"]:
+        scanned, _ = select_columns(table.schema.top_level, names)
+        _check_listed(table, how["list_ndv"], {field.name for field in scanned})
     before = _describe_reading(table, names) if of_table else ""
     spark = start_for_scan(start_spark, table, of_table, "--table")
     with terminal_progress(f"scanning {table.name}", before=before) as progress:
@@ -377,6 +385,14 @@ def _compute(
         found = table.compute(columns=names, table=of_table, together=pairs, progress=progress, spark=spark, **options)
     report = found.commit(dry_run=not commit, **how)
     return report.to_json, f"{found!r}\n{report}" if commit else f"{report}\n{found!r}"
+
+
+def _check_listed(table: Table, listed: Sequence[str], read: Collection[str]) -> None:
+    """Refuse columns whose NDV cannot be listed before the scan, which would be lost over them."""
+    for name in listed:
+        table.schema.find(name)
+        if name not in read:
+            raise CallError(f"--list-ndv names {name!r}, which is not among the columns that are read: leave it out")
 
 
 def _split_pairs(together: tuple[str, ...]) -> list[tuple[str, str]] | Literal["auto"] | None:
@@ -421,6 +437,8 @@ def _refresh_statistics(
     """Update committed statistics to this snapshot, reading only the files added since where possible."""
     if commit:
         table.check_commit()
+    if how["list_ndv"]:
+        _check_listed(table, how["list_ndv"], _find_refreshed(table, _split_names(columns)))
     spark = None if start_spark is None else start_spark(table)
     with terminal_progress(f"refreshing {table.name}", after_s=1.0) as progress:
         found = table.refresh_statistics(
@@ -428,6 +446,12 @@ def _refresh_statistics(
         )
     report = found.commit(dry_run=not commit, **how)
     return lambda: {**report.to_json(), "refresh": found.to_json()}, f"{found!r}\n{report}"
+
+
+def _find_refreshed(table: Table, columns: list[str] | None) -> set[str]:
+    if columns is not None:
+        return set(match_names(columns, [field.name for field in table.schema.top_level]))
+    return {name for names in table.sketches()["columns"].to_pylist() for name in names}
 
 
 @cli.command("remove-statistics")

@@ -10,6 +10,7 @@ import datetime as dt
 import functools
 import io
 import json
+import re
 import sys
 import time
 import uuid
@@ -25,7 +26,7 @@ import pyarrow as pa
 
 from icestats.answers.arrays import to_rows
 from icestats.answers.schemas import PARTITION_MAPS, STATISTICS, SUMMED_STATISTICS
-from icestats.answers.text import align, escape_json, one_line, printable, printable_lines
+from icestats.answers.text import align, counted, escape_json, one_line, printable, printable_lines
 from icestats.answers.whole_file import write_whole
 from icestats.errors import CallError
 from icestats.iceberg.metadata import PartitionSpec, Schema
@@ -37,6 +38,9 @@ _FORMATS = ("table", "json", "csv", "parquet")
 _MOST_CELL_CHARACTERS = 60
 _SHOWN: dict[str, Any] = {"default": "table", "show_default": True}
 _IDENTIFIERS = frozenset({"added_snapshot_id", "snapshot_id", "parent_snapshot_id", "last_updated_snapshot_id"})
+_AGED = frozenset({"ndv", "avg_length", "max_length"})
+_AGE = re.compile(r"snapshot \d+, [\d,]+ commits? behind")
+_MOST_NAMES = 10
 _PLURALS = tuple(f"{statistic}s" for statistic in STATISTICS)
 _PARTITION_MAPS = tuple(field.name for field in PARTITION_MAPS)
 _MAP_COLUMNS = frozenset((*_PLURALS, *_PARTITION_MAPS)) | {f"{name}_missing_files" for name in _PLURALS}
@@ -241,6 +245,21 @@ def build_column_records(columns: pa.Table) -> list[dict[str, Any]]:
         record["provenance"] = dict(row["provenance"])
         records.append(record)
     return records
+
+
+def describe_ages(columns: pa.Table) -> str:
+    """Say which figures of `Table.columns()` are of earlier snapshots: a terminal has no room for the provenance."""
+    aged: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for row in columns.select(["name", "provenance"]).to_pylist():
+        for figure, words in row["provenance"]:
+            if figure in _AGED and (found := _AGE.search(words)):
+                figures, names = aged.setdefault(found[0], ({}, {}))
+                figures[figure], names[row["name"]] = None, None
+    lines = []
+    for age, (figures, names) in aged.items():
+        listed = ", ".join(names) if len(names) <= _MOST_NAMES else counted(len(names), "column")
+        lines.append(f"{', '.join(figures)} of {listed}: of {age}")
+    return f"{printable_lines(lines)}\n" if lines else ""
 
 
 def build_sketch_records(sketches: pa.Table) -> list[dict[str, Any]]:

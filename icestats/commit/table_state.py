@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -40,7 +41,7 @@ from icestats.iceberg.metadata import (
     read_metadata,
 )
 from icestats.iceberg.storage import read_range, unreadable
-from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer, read_stored_blob
+from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -277,6 +278,13 @@ def check_carried(blobs: Sequence[PuffinBlob], left: int, path: str) -> None:
         )
 
 
+def check_existing(table: Table, snapshot_id: int) -> None:
+    """Raise as `read_all_existing` would, as far as the footers of a snapshot's statistics files tell."""
+    for entry in islice(list_statistics(table, snapshot_id), _MOST_FILES):
+        with _explained(entry.statistics_path):
+            _read_footer(table, entry, MOST_CARRIED_BYTES)
+
+
 def read_existing(table: Table, entry: StatisticsFile, left: int = MOST_CARRIED_BYTES) -> ExistingFile:
     """Read a statistics file with all its blobs, as they are stored.
 
@@ -289,14 +297,26 @@ def read_existing(table: Table, entry: StatisticsFile, left: int = MOST_CARRIED_
     UnsupportedError
         It is encrypted.
     """
+    path, files = entry.statistics_path, TableFiles(table.io)
+    with _explained(path):
+        footer = _read_footer(table, entry, left)
+        blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in footer.blobs)
+    return ExistingFile(entry, blobs, footer.properties)
+
+
+def _read_footer(table: Table, entry: StatisticsFile, left: int) -> PuffinFooter:
     path = entry.statistics_path
     if entry.key_metadata is not None:
         raise UnsupportedError(f"{path} is encrypted: its blobs cannot be carried over")
-    files = TableFiles(table.io)
+    footer = read_puffin_footer(TableFiles(table.io), path)
+    check_carried(footer.blobs, left, path)
+    return footer
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
     try:
-        footer = read_puffin_footer(files, path)
-        check_carried(footer.blobs, left, path)
-        blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in footer.blobs)
+        yield
     except MetadataError as error:
         refuse_storage_failure(error)
         kind = PuffinFormatError if isinstance(error, PuffinFormatError) else MetadataError
@@ -305,7 +325,6 @@ def read_existing(table: Table, entry: StatisticsFile, left: int = MOST_CARRIED_
             f"the present blobs cannot be carried over (remove_statistics() takes them out of the table): {reason}",
             path,
         ) from error
-    return ExistingFile(entry, blobs, footer.properties)
 
 
 def refuse_storage_failure(error: MetadataError) -> None:

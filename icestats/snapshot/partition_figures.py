@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import PARTITION_MAPS
-from icestats.iceberg.metadata import Schema, TableMetadata
+from icestats.iceberg.metadata import Field, Schema, TableMetadata
 from icestats.read.partitions.partition_statistics import PartitionStatistics
 from icestats.read.puffin.committed_partitions import CommittedPartitions
 from icestats.snapshot.evaluation.partition_groups import key_entries
+from icestats.stats.rollup_cells import known_values
 from icestats.stats.table_statistics import PartitionKey
 
 Lengths = Sequence[tuple[int, int]]
@@ -20,14 +24,15 @@ Lengths = Sequence[tuple[int, int]]
 def build_partition_figures(
     indexes: Sequence[CommittedPartitions],
     keys: Sequence[PartitionKey | None],
-    record_counts: Sequence[int],
+    value_counts: Mapping[int, Sequence[int]],
     metadata: TableMetadata,
     schema: Schema,
     lengths: Mapping[str, Sequence[Lengths | None]],
 ) -> dict[str, pa.Array]:
-    """Build `schemas.PARTITION_MAPS` of partitions of some records from indexes of sketches, one a column.
+    """Build `schemas.PARTITION_MAPS` of partitions from indexes of sketches, one a column.
 
-    `lengths` are those of `align_lengths`: the indexes add those of other columns.
+    `value_counts` are by field id the values that each partition has at most, and `lengths` those of `align_lengths`:
+    the indexes add those of other columns.
     """
     rows: dict[str, list[dict[int, float]]] = {
         field.name: [dict(row or ()) for row in lengths.get(field.name, [None] * len(keys))] for field in PARTITION_MAPS
@@ -35,11 +40,11 @@ def build_partition_figures(
     for one in indexes:
         field_id, age = one.index.field_id, one.commits_behind
         entries = key_entries((entry for entry in one.index.partitions if entry.ndv is not None), metadata, schema)
-        for row, (key, record_count) in enumerate(zip(keys, record_counts, strict=True)):
+        for row, (key, value_count) in enumerate(zip(keys, value_counts[field_id], strict=True)):
             if key is None or (entry := entries.get(key)) is None or entry.ndv is None:
                 continue
             figures = {
-                "ndvs": min(entry.ndv, record_count),
+                "ndvs": min(entry.ndv, max(value_count, 0)),
                 "ndv_relative_errors": entry.ndv_relative_error,
                 "ndv_commits_behind": age,
             }
@@ -53,6 +58,16 @@ def build_partition_figures(
         for field in PARTITION_MAPS
         if any(rows[field.name])
     }
+
+
+def count_most_values(
+    groups: pa.Table, cells: pa.Table, columns: Sequence[Field], field_ids: Collection[int]
+) -> dict[int, list[int]]:
+    """Count, for some of the columns of the cells, the values of each partition that are not null, at most."""
+    files, records = (to_numpy(groups[name]) for name in ("data_file_count", "data_record_count"))
+    nulls, _ = known_values(cells, "null_value_count", np.repeat(files, len(columns)))
+    values = records[:, None] - to_numpy(pc.fill_null(nulls, 0)).reshape(len(groups), len(columns))
+    return {one.field_id: values[:, i].tolist() for i, one in enumerate(columns) if one.field_id in field_ids}
 
 
 def align_lengths(

@@ -52,7 +52,7 @@ from icestats.read.puffin.statistics_files import (
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.snapshot.evaluation.partition_groups import build_partition_keys
-from icestats.snapshot.partition_figures import align_lengths, build_partition_figures
+from icestats.snapshot.partition_figures import align_lengths, build_partition_figures, count_most_values
 from icestats.snapshot.planned_files import PlannedFiles
 from icestats.snapshot.refuted_figures import find_refuted
 from icestats.stats.column_accumulator import can_distribute
@@ -272,9 +272,10 @@ class SnapshotReader:
         rollups, indexes, stored = self.partition_rollups, self.partition_indexes, self._read_stored_partitions()
         figures: dict[str, pa.Array] = {}
         if indexes or stored is not None:
-            keys, records = self._build_keys(rollups.partitions), rollups.partitions["data_record_count"].to_pylist()
+            keys, field_ids = self._build_keys(rollups.partitions), {one.index.field_id for one in indexes}
+            values = count_most_values(rollups.partitions, rollups.partition_cells, self.schema.columns, field_ids)
             lengths = {} if stored is None else align_lengths(stored, self._build_keys(stored.groups), keys)
-            figures = build_partition_figures(indexes, keys, records, self.source.metadata, self.schema, lengths)
+            figures = build_partition_figures(indexes, keys, values, self.source.metadata, self.schema, lengths)
         return build_partitions(rollups, self.schema, figures)
 
     def _build_keys(self, groups: pa.Table) -> list[PartitionKey | None]:

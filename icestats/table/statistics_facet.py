@@ -28,6 +28,7 @@ from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import SparkSession
 
     from icestats.read.puffin.committed_partitions import MergedSketches
@@ -178,7 +179,7 @@ class StatisticsFiles(Contents):
         if self._source.identifier is None or self.snapshot is None:
             return False
         try:
-            self.check_commit()
+            self._check_writable()
         except IcestatsError:
             return False
         return True
@@ -415,15 +416,25 @@ class StatisticsFiles(Contents):
         Raises
         ------
         CommitError
-            The table was opened from a metadata.json or a folder, not through its catalog.
+            The table was opened from a metadata.json or a folder, not through its catalog; the storage failed.
+        MetadataError
+            A statistics file that the snapshot has is gone or damaged: a commit carries over what is in it.
         UnsupportedError
-            PyIceberg cannot write its format version.
+            PyIceberg cannot write its format version, or such a file is encrypted.
         """
+        from icestats.commit.table_state import check_existing
+
+        table = self._check_writable()
+        if self.snapshot is not None:
+            check_existing(table, self.snapshot.snapshot_id)
+
+    def _check_writable(self) -> IcebergTable:
         from icestats.commit.table_state import find_refusal
 
-        refusal = find_refusal(load_writable_table(self._source))
-        if refusal is not None:
+        table = load_writable_table(self._source)
+        if (refusal := find_refusal(table)) is not None:
             raise refusal
+        return table
 
     def partition_statistics(self) -> pa.Table:
         """Return the rows of the partition statistics file of this snapshot, or of the nearest ancestor that has one.

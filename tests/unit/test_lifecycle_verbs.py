@@ -16,6 +16,9 @@ from icestats.cli import entry as cli
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.iceberg.storage import local_path
+from icestats.scan.scan_job import Sizes
+from icestats.table.statistics import Statistics
+from tests.scanned_partitions import scan
 
 
 @pytest.fixture
@@ -111,6 +114,20 @@ def test_a_refresh_without_statistics_says_what_to_do(run, small_table):
     assert "icestats compute SOURCE --commit" in err
 
 
+def test_columns_say_below_the_rows_which_figures_are_of_an_earlier_snapshot(run, small_table, catalog_properties):
+    opened = icestats.load("db.small", catalog=catalog_properties)
+    found, _ = scan(opened, Sizes(200, 12, 200, 12))
+    Statistics(opened._source, found).commit()
+    fresh = run("columns", "catalog.db.small")[1]
+    assert "behind" not in fresh
+    small_table.append(small_table.scan(limit=1).to_arrow())
+    [*rows, note] = run("columns", "catalog.db.small")[1].splitlines()
+    assert len(rows) == len(fresh.splitlines())
+    names = ", ".join(found.columns)
+    assert note == f"ndv, avg_length, max_length of {names}: of snapshot {opened.snapshot.snapshot_id}, 1 commit behind"
+    assert "behind" not in run("columns", "catalog.db.small", "--format", "csv")[1].partition("{")[0]
+
+
 @pytest.fixture
 def hadoop_folder(small_table, tmp_path) -> Path:
     """The same table as a Hadoop catalog keeps it: a folder whose versions have numbers."""
@@ -130,6 +147,38 @@ def test_a_commit_that_cannot_be_is_refused_before_anything_is_read(run, small_t
     got, out, err = run(verb[0], location, *verb[1:], "--commit")
     assert (got, out, err.count("\n")) == (1, "", 1)
     assert "read-only: open the table through its catalog to commit" in err
+
+
+@pytest.mark.parametrize("damaged", [b"PFA1 cut", None], ids=["cut", "gone"])
+@pytest.mark.parametrize("verb", ["compute", "refresh-statistics"])
+def test_a_commit_that_cannot_keep_what_is_there_is_refused_before_anything_is_read(run, small_table, verb, damaged):
+    path = local_path(commit(small_table).statistics_path)
+    path.unlink() if damaged is None else path.write_bytes(damaged)
+    for manifest in icestats.load(small_table.metadata_location).manifest_files()["manifest_path"].to_pylist():
+        local_path(manifest).unlink()
+    got, out, err = run(verb, "catalog.db.small", "--commit")
+    assert (got, out, err.count("\n")) == (1, "", 1)
+    assert "the present blobs cannot be carried over (remove_statistics() takes them out of the table)" in err
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "words"),
+    [
+        (("compute", "--table"), "nope", "no column 'nope'"),
+        (("compute", "--table", "--columns", "i*"), "name", "'name', which is not among the columns that are read"),
+        (("refresh-statistics",), "nope", "no column 'nope'"),
+        (("refresh-statistics",), "name", "'name', which is not among the columns that are read"),
+        (("refresh-statistics", "--columns", "i*"), "name", "'name', which is not among the columns that are read"),
+    ],
+)
+def test_an_ndv_that_cannot_be_listed_is_refused_before_anything_is_read(run, small_table, verb, name, words):
+    """Behind a scan the answer would be lost over it."""
+    commit(small_table)
+    for manifest in icestats.load(small_table.metadata_location).manifest_files()["manifest_path"].to_pylist():
+        local_path(manifest).unlink()
+    got, out, err = run(verb[0], "catalog.db.small", *verb[1:], "--list-ndv", name)
+    assert (got, out, err.count("\n")) == (2, "", 1)
+    assert words in err
 
 
 @pytest.mark.parametrize("place", ["metadata.json", "Hadoop folder"])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import LessThan
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -174,6 +175,19 @@ def test_partitions_tell_the_ndv_and_the_lengths_that_are_committed(table, load)
     assert {tuple(dict(row["ndv_commits_behind"]).values()) for row in old} == {(1, 1, 1)}
     assert {row["max_lengths"] for row in old} == {None}
     assert (new["ndvs"], new["ndv_commits_behind"]) == (None, None)
+
+
+def test_an_ndv_by_partition_is_no_more_than_it_has_values_now(table, load):
+    """The sketches are of rows that others have taken the place of: all of them null, or half of them."""
+    found, _ = scan(load(), Sizes(200, 12, 200, 12))
+    Statistics(load()._source, found).commit()
+    table.delete(LessThan("day", 2))
+    nothing = pa.array([None] * 200, pa.string())
+    for day, prices in ((0, [None] * 200), (1, [0.5, None] * 100)):
+        table.append(pa.table({"day": [day] * 200, "price": pa.array(prices, pa.float64()), "text": nothing}))
+    empty, half, *_ = load().partitions().to_pylist()
+    assert (dict(empty["ndvs"]), dict(half["ndvs"])) == ({1: 1, 2: 0, 3: 0}, {1: 1, 2: 100, 3: 0})
+    assert set(dict(half["ndv_commits_behind"]).values()) == {3}
 
 
 def test_an_ndv_by_partition_that_is_an_estimate_says_its_error(load):
