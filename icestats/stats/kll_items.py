@@ -103,8 +103,8 @@ def item_beside(type_text: str, item: Any, way: int) -> Any:
     """
     kind = parse_type(type_text).name
     if kind == "float":
-        # Beside the greatest is infinity.
-        with np.errstate(over="ignore"):
+        # Beside the greatest is infinity, beside zero the least above it.
+        with np.errstate(over="ignore", under="ignore"):
             return float(np.nextafter(np.float32(item), np.float32(way * np.inf)))
     return math.nextafter(item, way * math.inf) if kind == "double" else item + way
 
@@ -123,7 +123,7 @@ def _convert(kind: PrimitiveType, value: Any) -> Any:
         return value
     if kind.name in ("float", "double"):
         number = float(value)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             found = float(np.float32(number)) if kind.name == "float" else number
         if math.isnan(number) or math.isinf(found) > math.isinf(number):
             raise ValueError("NaN has no order, and beyond its numbers a float is infinite")

@@ -208,3 +208,5 @@ def test_longs_too_large_for_doubles_widen_a_sketch_of_small_ones() -> None:
 def test_beside_the_greatest_float_is_infinity(way: int) -> None:
     """Without a warning, which a table of such a value would have printed."""
     assert item_beside("float", way * float(np.finfo(np.float32).max), way) == way * np.inf
+    with np.errstate(all="raise"):
+        assert 0 < way * item_beside("float", 0.0, way) < 1e-44
