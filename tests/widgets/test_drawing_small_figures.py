@@ -203,3 +203,12 @@ def test_names_of_any_length_are_cut_at_once() -> None:
         build_values_figure([(name, 1, 1)], 2, width=320),
     ):
         assert any("…" in text for text in texts(parse_svg(picture.svg)))
+
+
+def test_values_that_have_room_are_written_whole() -> None:
+    """Their room is their own width with a margin, less the margin."""
+    values = [str(number) for number in range(1, 200)]
+    for longest in range(1, len(values)):
+        shown = values[max(longest - 12, 0) : longest]
+        drawn = texts(parse_svg(build_values_figure([(one, 1, 1) for one in shown], 20, width=320).svg))
+        assert set(shown) <= set(drawn)
