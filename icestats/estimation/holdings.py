@@ -161,15 +161,13 @@ def _find_blobs(blobs: Sequence[CommittedBlob], columns: Sequence[Field]) -> _Fo
 def _find_partition_file(reader: SnapshotReader, columns: Sequence[Field]) -> _Found:
     metadata = reader.source.metadata
     ages = count_ages(metadata, reader.snapshot)
-    files = sorted(
-        (file for file in metadata.partition_statistics if file.snapshot_id in ages),
-        key=lambda file: ages[file.snapshot_id].commits,
-    )
-    found = reader.find_partition_file(files[0], reader.schema.columns) if files else None
-    if found is None:
+    files = metadata.first_partition_statistics()
+    file = next((files[snapshot_id] for snapshot_id in ages if snapshot_id in files), None)
+    found = None if file is None else reader.find_partition_file(file, reader.schema.columns)
+    if file is None or found is None:
         return
-    commits = ages[files[0].snapshot_id].commits
-    holding = Holding("partition statistics", f"partition statistics {files[0].statistics_path}", commits)
+    commits = ages[file.snapshot_id].commits
+    holding = Holding("partition statistics", f"partition statistics {file.statistics_path}", commits)
     for statistic in LEVELS["partition"]:
         if statistic != "num total rows" or not found.groups["total_record_count"].null_count:
             yield ("partition", None, statistic), holding

@@ -283,9 +283,9 @@ class SnapshotReader:
 
     def _read_stored_partitions(self) -> PartitionStatistics | None:
         """Return the partition statistics file of this very snapshot, without columns; None where there is none."""
-        files = self.source.metadata.partition_statistics
-        snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
-        file = next((one for one in files if one.snapshot_id == snapshot_id), None)
+        if self.snapshot is None:
+            return None
+        file = self.source.metadata.first_partition_statistics().get(self.snapshot.snapshot_id)
         return None if file is None else self.find_partition_file(file, ())
 
     def read_partition_file(self, file: PartitionStatisticsFile, columns: Sequence[Field]) -> PartitionStatistics:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -547,15 +548,21 @@ def test_a_session_that_is_not_the_active_one_opens_its_own_catalog(spark, tmp_p
     assert table.metadata.location == f"file://{tmp_path}/own/db/t"
 
 
-def test_through_a_rest_catalog_of_the_session_what_others_commit_in_between_is_put_back(session, tmp_path):
-    """Java sends a server no requirement for statistics, so that the last writer wins."""
+@contextmanager
+def serve_to(session, tmp_path, name):
+    """Give a session a REST catalog with a table; the catalog behind the server, and the table through the session."""
     with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend) as uri:
         backend.create_namespace("db")
         backend.create_table("db.t", schema=ROWS.schema).append(ROWS)
-        session.conf.set("spark.sql.catalog.served", ICEBERG_CATALOG)
-        session.conf.set("spark.sql.catalog.served.type", "rest")
-        session.conf.set("spark.sql.catalog.served.uri", uri)
-        table = icestats.load("served.db.t", spark=session)
+        session.conf.set(f"spark.sql.catalog.{name}", ICEBERG_CATALOG)
+        session.conf.set(f"spark.sql.catalog.{name}.type", "rest")
+        session.conf.set(f"spark.sql.catalog.{name}.uri", uri)
+        yield backend, icestats.load(f"{name}.db.t", spark=session)
+
+
+def test_through_a_rest_catalog_of_the_session_what_others_commit_in_between_is_put_back(session, tmp_path):
+    """Java sends a server no requirement for statistics, so that the last writer wins."""
+    with serve_to(session, tmp_path, "served") as (backend, table):
         theirs = backend.load_table("db.t")
         other, mine = (
             prepare_commit(one, [theta(theirs, field_id)]) for one, field_id in ((theirs, 2), (load(table._source), 1))
@@ -612,12 +619,6 @@ def test_a_jvm_that_ends_in_a_commit_leaves_the_table_as_it_was(tmp_path):
 def test_rows_that_may_still_arrive_are_not_said_to_be_refused(session, tmp_path, monkeypatch):
     """A gateway gives up while the server is still at work: Spark looks, and does not know."""
     monkeypatch.setattr(Rest, "do_POST", lambda own: own.answer(504, {"error": {"message": "late", "type": "E"}}))
-    with open_catalog(tmp_path, "?check_same_thread=false") as backend, serve(backend) as uri:
-        backend.create_namespace("db")
-        backend.create_table("db.t", schema=ROWS.schema).append(ROWS)
-        session.conf.set("spark.sql.catalog.late", ICEBERG_CATALOG)
-        session.conf.set("spark.sql.catalog.late.type", "rest")
-        session.conf.set("spark.sql.catalog.late.uri", uri)
-        table = icestats.load("late.db.t", spark=session)
-        with pytest.raises(CommitError, match=r"no answer to the write to .* may still arrive"):
-            writers.append_dataframe(table, session.table("late.db.t"))
+    refused = pytest.raises(CommitError, match=r"no answer to the write to .* may still arrive")
+    with serve_to(session, tmp_path, "late") as (_, table), refused:
+        writers.append_dataframe(table, session.table("late.db.t"))

@@ -136,7 +136,7 @@ def read_committed_partitions(
         `schemas.partition_groups_schema` and its `schemas.ROLLUP_CELLS`, as the manifests give them. `on_unused` takes
         the error that says why a file is not used.
     """
-    file = next((f for f in metadata.partition_statistics if f.snapshot_id == snapshot.snapshot_id), None)
+    file = metadata.first_partition_statistics().get(snapshot.snapshot_id)
     if file is None or not columns:
         return None
     try:
