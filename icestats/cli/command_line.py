@@ -451,7 +451,9 @@ def _refresh_statistics(
 def _find_refreshed(table: Table, columns: list[str] | None) -> set[str]:
     if columns is not None:
         return set(match_names(columns, [field.name for field in table.schema.top_level]))
-    return {name for names in table.sketches()["columns"].to_pylist() for name in names}
+    sketches = table.sketches()
+    of_ancestors = sketches.filter(sketches["commits_behind"].is_valid())
+    return {name for names in of_ancestors["columns"].to_pylist() for name in names}
 
 
 @cli.command("remove-statistics")

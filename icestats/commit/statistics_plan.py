@@ -26,7 +26,14 @@ from icestats.commit.table_state import (
 from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from icestats.read.puffin.puffin import PuffinBlob
-from icestats.read.puffin.statistics_age import THETA, TIME_TRAP, ZONELESS_TIMES, is_zeroed_by_spark
+from icestats.read.puffin.statistics_age import (
+    ADDED_TO,
+    THETA,
+    TIME_TRAP,
+    ZONELESS_TIMES,
+    is_added_to,
+    is_zeroed_by_spark,
+)
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 
 if TYPE_CHECKING:
@@ -218,7 +225,7 @@ def build_commit_plan(
     for reason in unread:
         warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
-    kept = _kept_entries([*existing, *earlier], new_keys, warnings)
+    kept = _kept_entries(table, [*existing, *earlier], new_keys, warnings)
     warnings.check_kept(kept, request.snapshot_id)
     after = StatisticsFile(
         request.snapshot_id,
@@ -395,13 +402,28 @@ def _sort_existing(
     return carried, tuple(replaced)
 
 
-def _kept_entries(existing: Sequence[ExistingFile], new_keys: set[BlobKey], warnings: _Warnings) -> list[BlobMetadata]:
+def _kept_entries(
+    table: Table, existing: Sequence[ExistingFile], new_keys: set[BlobKey], warnings: _Warnings
+) -> list[BlobMetadata]:
     kept: list[BlobMetadata] = []
     taken = set(new_keys)
     for file in existing:
-        kept += [e for e in file.entry.blobs if blob_key(e) not in taken and warnings.can_list(e)]
-        taken |= {blob_key(e) for e in file.entry.blobs}
+        own = _mark_added_to(table, file.entry)
+        kept += [e for e in own if blob_key(e) not in taken and warnings.can_list(e)]
+        taken |= {blob_key(e) for e in own}
     return kept
+
+
+def _mark_added_to(table: Table, file: StatisticsFile) -> tuple[BlobMetadata, ...]:
+    """Return a file's entries; the new file's name no longer says which query has made them."""
+    snapshot = table.metadata.snapshot_by_id(file.snapshot_id)
+    if snapshot is None or not is_added_to(snapshot, file):
+        return file.blobs
+    mark = {ADDED_TO: str(snapshot.summary["trino_query_id"])} if snapshot.summary else {}
+    return tuple(
+        replace(e, properties={**e.properties, **mark}) if e.type == THETA and e.snapshot_id == file.snapshot_id else e
+        for e in file.blobs
+    )
 
 
 def _list_new(blob: NewBlob, listed: frozenset[int] | None, warnings: _Warnings) -> BlobMetadata | None:

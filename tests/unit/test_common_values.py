@@ -37,13 +37,15 @@ def planted(seed: int, count: int = ROWS) -> pa.Table:
 @pytest.fixture(scope="module")
 def properties(tmp_path_factory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("common")
-    return {"type": "sql", "uri": f"sqlite:///{folder / 'c.db'}", "warehouse": f"file://{folder / 'w'}"}
+    made = {"type": "sql", "uri": f"sqlite:///{folder / 'c.db'}", "warehouse": f"file://{folder / 'w'}"}
+    with SqlCatalog("catalog", **made) as catalog:
+        catalog.create_namespace("db")
+    return made
 
 
 @pytest.fixture(scope="module")
 def bare(properties) -> icestats.Table:
     with SqlCatalog("catalog", **properties) as catalog:
-        catalog.create_namespace("db")
         rows = planted(1)
         table = catalog.create_table("db.t", rows.schema)
         table.append(rows.slice(0, ROWS // 2))

@@ -164,6 +164,35 @@ def test_a_sketch_that_trino_has_merged_across_other_changes_is_not_called_exact
     assert "exact but for hash collisions" in read_ndv(table)
 
 
+@pytest.mark.parametrize("at", ["the same snapshot", "a later snapshot"])
+def test_a_sketch_that_trino_has_merged_is_known_as_such_when_carried_over(table, at):
+    """The new file has the name of no query; a whole sketch that is carried stays one."""
+    commit(table, THETA)
+    insert_as_trino(table, "q1")
+    commit(table, KLL)
+    assert "exact but for hash collisions" in read_ndv(table)
+    table.delete("a < 5")
+    insert_as_trino(table, "q2")
+    if at == "a later snapshot":
+        table.refresh().append(ROWS)
+    commit(table, KLL)
+    commit(table, KLL, field_id=2)
+    table.refresh()
+    made = max(table.metadata.statistics, key=lambda file: len(file.blob_metadata))
+    if at == "a later snapshot":
+        with table.update_statistics() as update:
+            for file in table.metadata.statistics:
+                if file.snapshot_id != table.current_snapshot().snapshot_id:
+                    update.remove_statistics(file.snapshot_id)
+        made = table.refresh().metadata.statistics[0]
+    assert [blob.type for blob in made.blob_metadata] == [THETA]
+    assert MERGED in repr(open_table(table).estimate_join(open_table(table), "a"))
+    insert_as_trino(table, "q3")
+    assert MERGED in read_ndv(table)
+    commit(table, THETA)
+    assert "exact but for hash collisions" in read_ndv(table)
+
+
 def test_uuids_that_trino_has_merged_are_not_called_exact(catalog):
     """Trino hashes 16 bytes, Iceberg's Spark procedure and icestats the text: a value of both counts twice."""
     rows = pa.table({"id": pa.array([bytes([i] * 16) for i in range(10)], pa.uuid())})

@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted
 from icestats.iceberg.metadata import BlobMetadata, Schema, Snapshot, StatisticsFile, TableMetadata, parse_count
 from icestats.read.puffin.puffin import PuffinBlob
+
+if TYPE_CHECKING:
+    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 THETA = "apache-datasketches-theta-v1"
 """The only type of blob that every reader of metadata.json accepts there."""
@@ -22,6 +26,8 @@ MERGED = (
     "were removed still count, and uuids may count twice"
 )
 """What `find_merged` finds."""
+ADDED_TO = "icestats.added-to"
+"""Property of a Theta entry in metadata.json that was carried over from a file of `is_added_to`: the query's id."""
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
 _PRESTO_FORMAT_VERSION = 2
@@ -157,7 +163,14 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
     476 `TableStatisticsWriter.mergeStatisticsIfNecessary`.
     """
     files = {file.snapshot_id: file for file in metadata.statistics}
+    marked = {
+        (blob.snapshot_id, blob.field_ids)
+        for file in metadata.statistics
+        for blob in file.blobs
+        if blob.type == THETA and ADDED_TO in blob.properties
+    }
     merged: set[tuple[int, tuple[int, ...]]] = set()
+    judged: set[tuple[int, tuple[int, ...]]] = set()
     whole: set[tuple[int, ...]] = set()
     uuids = {(field.field_id,) for field in metadata.schema.top_level if field.type == "uuid"}
     for snapshot_id in reversed(tuple(ages)):
@@ -166,17 +179,19 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
             continue
         blobs = () if file is None else file.blobs
         own = {blob.field_ids for blob in blobs if blob.type == THETA and blob.snapshot_id == snapshot_id}
-        if file is not None and _is_added_to(snapshot, file):
-            whole -= uuids
-            merged |= {(snapshot_id, field_ids) for field_ids in own - whole}
-            own &= whole
-        whole = own
-    return merged
+        is_all = file is not None and is_added_to(snapshot, file)
+        added = own if is_all else {field_ids for field_ids in own if (snapshot_id, field_ids) in marked}
+        judged |= {(snapshot_id, field_ids) for field_ids in own}
+        broken = added - (whole - uuids)
+        merged |= {(snapshot_id, field_ids) for field_ids in broken}
+        whole = own - broken
+    return merged | (marked - judged)
 
 
-def _is_added_to(snapshot: Snapshot, file: StatisticsFile) -> bool:
+def is_added_to(snapshot: Snapshot | IcebergSnapshot, file: StatisticsFile) -> bool:
     """Whether the write that made a snapshot has made the file too, and there were rows before."""
-    query, summary = snapshot.summary.get("trino_query_id"), snapshot.summary
+    summary = snapshot.summary or {}
+    query = summary.get("trino_query_id")
     if not query or not file.statistics_path.rpartition("/")[2].startswith(f"{query}-"):
         return False
     total, added = (parse_count(summary.get(name)) for name in ("total-records", "added-records"))
