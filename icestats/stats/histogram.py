@@ -80,7 +80,8 @@ class Histogram:
         -------
         pyarrow.Table
             One row per bin: `lower_edge` and `upper_edge` in the Arrow type of the column (double for float), `count`
-            (double, values, estimated), `count_error` (double, values).
+            (double, values, estimated), `count_error` (double, values); and `commits_behind` (int64), the same in each
+            row: how old these figures are, null where that is not known.
         """
         kind = _edge_type(self.type)
         columns = {
@@ -88,6 +89,7 @@ class Histogram:
             "upper_edge": _edge_array(self.edges[1:], self.type, kind),
             "count": pa.array(self.counts, pa.float64()),
             "count_error": pa.array([self.count_error] * len(self.counts), pa.float64()),
+            "commits_behind": pa.array([self.commits_behind] * len(self.counts), pa.int64()),
         }
         return pa.table(columns, schema=histogram_schema(self.type))
 
@@ -116,7 +118,8 @@ def histogram_schema(type_text: str) -> pa.Schema:
     """Return the schema of `Histogram.to_arrow` for a column of an Iceberg type."""
     kind = _edge_type(type_text)
     edges = [pa.field(name, kind, nullable=False) for name in ("lower_edge", "upper_edge")]
-    return pa.schema([*edges, *(pa.field(name, pa.float64(), nullable=False) for name in ("count", "count_error"))])
+    counts = [pa.field(name, pa.float64(), nullable=False) for name in ("count", "count_error")]
+    return pa.schema([*edges, *counts, pa.field("commits_behind", pa.int64())])
 
 
 def build_histogram(

@@ -367,6 +367,7 @@ def test_a_sketch_of_an_earlier_snapshot_promises_what_manifests_prove(
     histogram = table.histogram("v")
     assert (histogram.n, histogram.snapshot_id, histogram.commits_behind) == (30_000, early, 2)
     assert histogram.to_json()["commits_behind"] == 2
+    assert set(histogram.to_arrow()["commits_behind"].to_pylist()) == {2}
     printed = CliRunner().invoke(cli, ["histogram", days.refresh().metadata_location, "v"], catch_exceptions=False)
     assert f"of snapshot {early}, 2 commits behind" in printed.output
     unknown = table.estimate("v = 15000")["kll"]
