@@ -72,6 +72,44 @@ def find_partition_columns(
     )
 
 
+def find_retyped_fields(specs: Mapping[int, PartitionSpec], schemas: Iterable[Schema]) -> dict[int, tuple[str, ...]]:
+    """Return the types of partition fields that have had some that are no promotions of one another, by field id.
+
+    `create or replace table` gives a column of the same name its id again, whatever its type.
+
+    Parameters
+    ----------
+    specs : mapping of int to PartitionSpec
+        The table's specs by id.
+    schemas : iterable of Schema
+        Where to look up source columns; the types are in their order.
+    """
+    known, found = list(schemas), {}
+    for field in {field.field_id: field for spec in specs.values() for field in spec.fields}.values():
+        if split_transform(field.transform)[0] not in ("identity", "truncate"):
+            continue
+        types = dict.fromkeys(partition_field_type(field, schema) for schema in known)
+        named = tuple(kind for kind in types if kind is not None and parse_type(kind).name != "unknown")
+        if len({find_family(kind) for kind in named}) > 1:
+            found[field.field_id] = named
+    return found
+
+
+def find_family(type_text: str) -> str:
+    """Return what a type has in common with those that it may be promoted to, or from.
+
+    Examples
+    --------
+    >>> find_family("int") == find_family("long"), find_family("decimal(9, 2)") == find_family("decimal(9, 4)")
+    (True, False)
+    """
+    kind = parse_type(type_text)
+    return f"decimal, {kind.scale}" if kind.name == "decimal" else _FAMILIES.get(kind.name, type_text)
+
+
+_FAMILIES = {"int": "long", "float": "double", "date": "timestamp", "timestamp_ns": "timestamp"}
+
+
 def name_specs(specs: Mapping[int, PartitionSpec]) -> dict[int, PartitionSpec]:
     """Return partition specs whose fields have the names that `partition` of answers has, which may be those of later.
 

@@ -26,7 +26,13 @@ from icestats.errors import (
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.confined_io import UNREAD_SCHEMA, allow_null_structs
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
-from icestats.iceberg.partition_columns import PartitionColumn, encode_values, find_partition_columns
+from icestats.iceberg.partition_columns import (
+    PartitionColumn,
+    encode_values,
+    find_partition_columns,
+    find_retyped_fields,
+)
+from icestats.iceberg.types import to_arrow_type
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import find_repeated_files, manifests_to_read, read_files
 from icestats.scan.scan_job import (
@@ -376,7 +382,12 @@ def find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, Parti
 def build_scanned_keys(groups: pa.Table, metadata: TableMetadata) -> list[PartitionKey]:
     """Return the partition of each row of a table that has `partition` and `spec_id`."""
     structs, columns = combine_chunks(groups["partition"]), enumerate(_partition_columns(metadata))
-    by_field = {one.field_id: encode_values(structs.field(i), one.type) for i, one in columns if one.type is not None}
+    retyped = find_retyped_fields(metadata.specs, _list_schemas(metadata))
+    by_field = {
+        one.field_id: encode_values(values, _type_of(values, (one.type, *retyped.get(one.field_id, ()))))
+        for one, values in ((one, structs.field(i)) for i, one in columns)
+        if one.type is not None
+    }
     keys: dict[PartitionKey, PartitionKey] = {}
     found = []
     for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
@@ -391,8 +402,17 @@ def find_key_types(metadata: TableMetadata) -> dict[int, str]:
     return {one.field_id: one.type for one in _partition_columns(metadata) if one.type is not None}
 
 
+def _type_of(values: pa.Array, types: Sequence[str]) -> str:
+    """Return the first of the types that values may be of; where none fits, the first."""
+    return next((one for one in types if to_arrow_type(one) == values.type), types[0])
+
+
 def _partition_columns(metadata: TableMetadata) -> tuple[PartitionColumn, ...]:
-    return find_partition_columns(metadata.specs, [metadata.schema, *reversed(list(metadata.schemas.values()))])
+    return find_partition_columns(metadata.specs, _list_schemas(metadata))
+
+
+def _list_schemas(metadata: TableMetadata) -> list[Schema]:
+    return [metadata.schema, *reversed(list(metadata.schemas.values()))]
 
 
 def build_statistics(

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import json
 import math
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.transforms import IdentityTransform
 
+import icestats
 from icestats.errors import MetadataError, UnsupportedError
 from icestats.iceberg.partition_columns import find_partition_columns, struct_type
+from icestats.iceberg.storage import local_path
 from icestats.read.manifests.manifests import read_files, read_rollups
+from icestats.scan.scan_plan import find_partitions
+from icestats.snapshot.evaluation.partition_groups import build_partition_keys
 from tests.written_manifests import IDENTITY, Files, entry, entry_schema, table
 
 
@@ -192,3 +201,39 @@ def test_partition_values_beyond_their_type() -> None:
             read(files.manifests, metadata, files)
     with pytest.raises(MetadataError, match=r"m1\.avro"):
         read_rollups(files.manifests, metadata, files)
+
+
+@pytest.mark.parametrize(
+    ("values", "later_type", "later_filter"),
+    [
+        (pa.array([Decimal("0.50"), Decimal("3.50")]), "decimal(10, 4)", "i = 3.50"),
+        (pa.array([1, 3], pa.int32()), "date", "i = '1970-01-04'"),
+        (pa.array([dt.date(2020, 1, 1), dt.date(2020, 1, 3)]), "int", "i = 18264"),
+        (pa.array(["1", "3"]), "int", "i = 3"),
+    ],
+    ids=["decimals of another scale", "int, then date", "date, then int", "string, then int"],
+)
+def test_a_partition_column_has_been_replaced_by_one_of_another_type(
+    catalog: SqlCatalog, values: pa.Array, later_type: str, later_filter: str
+) -> None:
+    """`create or replace table` gives a column its id again, whatever its type; earlier snapshots keep their values."""
+    made = catalog.create_table("db.replaced", pa.schema([("i", values.type)]))
+    with made.update_spec() as update:
+        update.add_field("i", IdentityTransform(), "i")
+    made.append(pa.table({"i": values}))
+    path = Path(str(local_path(made.metadata_location)))
+    content = json.loads(path.read_text())
+    later = copy.deepcopy(content["schemas"][-1])
+    later["schema-id"] += 1
+    later["fields"][0]["type"] = later_type
+    content |= {"schemas": [*content["schemas"], later], "current-schema-id": later["schema-id"]}
+    path.write_text(json.dumps(content))
+    loaded = icestats.load(made.metadata_location, snapshot=made.metadata.current_snapshot_id)
+    files, partitions = loaded.files(), loaded.partitions()
+    assert [row["partition"]["i"] for row in partitions.to_pylist()] == values.to_pylist()
+    assert sorted(row["partition"]["i"] for row in files.to_pylist()) == values.to_pylist()
+    widest = {1000: "long"} if pa.types.is_int32(values.type) else {}
+    keys = {key.widen(widest) for key in find_partitions(files, loaded.metadata).values()}
+    assert keys == set(build_partition_keys(partitions, loaded.metadata, loaded.schema))
+    # As a rollback leaves it: rows whose partition values are of another type than the schema's.
+    assert icestats.load(made.metadata_location).plan(later_filter).steps

@@ -22,7 +22,9 @@ from icestats.iceberg.metadata import Field, Schema, TableMetadata
 from icestats.iceberg.partition_columns import (
     PartitionColumn,
     avro_value_type,
+    find_family,
     find_partition_columns,
+    find_retyped_fields,
     struct_type,
 )
 from icestats.iceberg.storage import FileReader, check_distinct
@@ -302,13 +304,15 @@ def read_file_metrics(
 def find_partition_types(
     manifests: Iterable[ManifestToRead], metadata: TableMetadata, storage: FileReader
 ) -> tuple[PartitionColumn, ...]:
-    """Return the partition fields of all specs with their types, those that no schema has from the manifests."""
+    """Return the partition fields of all specs with their types; the manifests tell those that schemas leave open."""
     schemas = [metadata.schema, *reversed(list(metadata.schemas.values()))]
     columns = find_partition_columns(metadata.specs, schemas)
-    missing = {column.field_id for column in columns if column.type is None}
+    retyped = find_retyped_fields(metadata.specs, schemas)
+    missing = {column.field_id for column in columns if column.type is None} | retyped.keys()
     if not missing:
         return columns
-    # The source column has been dropped, and the schemas that had it are gone: a manifest's own schema tells.
+    # The source column has been dropped, and the schemas that had it are gone, or it was replaced by one of another
+    # type: a manifest's own schema tells.
     types: dict[int, str] = {}
     seen: set[int] = set()
     for manifest in manifests:
@@ -316,7 +320,16 @@ def find_partition_types(
         if spec is not None and spec.spec_id not in seen and missing & {field.field_id for field in spec.fields}:
             seen.add(manifest.spec_id)
             types |= _avro_partition_types(storage, manifest)
-    return tuple(replace(c, type=types.get(c.field_id)) if c.type is None else c for c in columns)
+    return tuple(
+        replace(c, type=_choose_type(c.type, types.get(c.field_id), retyped.get(c.field_id, ()))) for c in columns
+    )
+
+
+def _choose_type(known: str | None, stored: str | None, retyped: Sequence[str]) -> str | None:
+    """Return the first of the types that a manifest's values may have been promoted to; else what is known of it."""
+    if known is None or stored is None:
+        return known or stored
+    return next((kind for kind in retyped if find_family(kind) == find_family(stored)), known)
 
 
 def _avro_partition_types(storage: FileReader, manifest: ManifestToRead) -> dict[int, str]:

@@ -41,7 +41,7 @@ Reader = Callable[[Sequence[ManifestToRead], Progress | None], RollUps]
 _Read = Callable[[Sequence[ManifestToRead]], RollUps]
 
 MAGIC = b"ICESTAT1"
-_CACHE_VERSION = 2
+_CACHE_VERSION = 3
 _LEAST_SHARE_WRITTEN = 0.02
 """A part of the manifests that is smaller, in bytes, is read again rather than the whole roll-up written again."""
 MOST_ENTRIES_A_TABLE = 3

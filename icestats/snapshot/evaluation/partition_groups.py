@@ -21,6 +21,7 @@ from icestats.iceberg.partition_columns import (
     find_partition_columns,
     partition_field_type,
 )
+from icestats.iceberg.types import to_arrow_type
 from icestats.iceberg.value_order import Longs
 from icestats.snapshot.evaluation.column_metrics import (
     ColumnMetrics,
@@ -104,10 +105,21 @@ def group_values(
         return {
             field.field_id: value_metrics(own.field(places[field.field_id]), type_text)
             for field, type_text in _typed(spec, schema)
-            if field.field_id in fields and type_text is not None
+            if field.field_id in fields
+            and type_text is not None
+            and _holds(own.field(places[field.field_id]).type, type_text)
         }
 
     return _group(to_numpy(groups["spec_id"]), metadata.specs, read, wanted)
+
+
+def _holds(stored: pa.DataType, type_text: str) -> bool:
+    """Whether stored values are of a type, or of one that is promoted to it: a column may have been replaced since."""
+    wanted = to_arrow_type(type_text)
+    if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):
+        return bool(stored.scale == wanted.scale)
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal)
+    return stored == wanted or pa.types.is_null(stored) or any(is_kind(stored) and is_kind(wanted) for is_kind in kinds)
 
 
 def group_keys(keys: Sequence[PartitionKey], specs: Mapping[int, PartitionSpec], schema: Schema) -> list[SpecGroups]:
@@ -169,7 +181,7 @@ def build_partition_keys(groups: pa.Table, metadata: TableMetadata, schema: Sche
     values = {
         column.field_id: encode_values(partitions.field(place), _key_type(column.type))
         for place, column in enumerate(columns)
-        if column.type is not None
+        if column.type is not None and _holds(partitions.field(place).type, column.type)
     }
 
     def build(row: int, spec_id: int) -> PartitionKey | None:
