@@ -18,7 +18,7 @@ KEYS = {"access-key-id": "any", "secret-access-key": "any", "region": "us-east-1
 OWN = ("Parameters", "UpdateTime", "VersionId")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def properties():
     """Of a catalog with the table `db.t`, whose entry others have described."""
     with run_s3() as url:
