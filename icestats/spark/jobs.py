@@ -36,8 +36,8 @@ WORK = "payload binary"
 """Spark's schema of what `spread` gives."""
 
 _numbers = count(1)
-_blocks: dict[str, str] = {}
-"""The group of each block of `watch_jobs` that runs, by the id that Spark has for the jobs of this block alone."""
+_blocks: dict[str, tuple[str, int]] = {}
+"""The group and the thread of each block of `watch_jobs` that runs, by the id that Spark has for its jobs alone."""
 
 _SHUT_DOWN = "SparkContext was shut down"
 _STACK_TRACE = "JVM stacktrace:"
@@ -168,7 +168,7 @@ def watch_jobs(spark: SparkSession, group: str, callback: Callable[[int, int], o
         it cancels the jobs, and is raised.
     """
     own = f"{group} ({next(_numbers)})"
-    _blocks[own] = group
+    _blocks[own] = group, threading.get_ident()
     try:
         with watch_operations(spark, own, callback) if is_connect(spark) else _watch(spark, own, callback):
             yield
@@ -274,7 +274,7 @@ def _cancel_interrupted(spark: SparkSession, own: str) -> None:
             _cancel_block(spark, own)
 
 
-def cancel_jobs(spark: SparkSession, group: str) -> None:
+def cancel_jobs(spark: SparkSession, group: str, thread: int | None = None) -> None:
     """Cancel the running jobs of a group; the call that waits for them raises Spark's own error.
 
     Nothing happens where the JVM has ended.
@@ -285,8 +285,10 @@ def cancel_jobs(spark: SparkSession, group: str) -> None:
         The session that runs the jobs.
     group : str
         The group's name, as `watch_jobs` was given it.
+    thread : int, optional
+        The thread that waits for them, as `threading.get_ident` calls it; by default all that do.
     """
-    for own in [own for own, name in list(_blocks.items()) if name == group]:
+    for own in [own for own, (name, waits) in list(_blocks.items()) if name == group and thread in (None, waits)]:
         _cancel_block(spark, own)
 
 

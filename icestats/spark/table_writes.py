@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _REWRITING = "the Spark job that rewrites manifests"
-_OF_HADOOP = ("fs.", "dfs.", "hadoop.")
-"""How settings of Hadoop begin that say which class opens files, and at which endpoint."""
+_OF_HADOOP = ("fs.", "dfs.", "hadoop.", "google.cloud.", "juicefs.", "alluxio.")
+"""How settings of Hadoop begin that say which class opens files, and at which endpoint; the last ones are those that
+clients of one storage take by its own name, as Google's does: `google.cloud.auth.access.token.provider.impl`."""
 _OF_DATA = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 """Where Java writes data files, the latter two before Iceberg 1.9."""
 

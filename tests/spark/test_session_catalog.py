@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -358,6 +359,14 @@ def test_no_class_of_a_table_opens_the_files_of_rows_that_are_written(session, m
         write(table, session.table(table.name).limit(7))
     assert set(home.glob("java*.log")) == before
     assert session.table(f"{table.name}.snapshots").count() == 1
+
+
+@pytest.mark.parametrize("name", ["google.cloud.auth.access.token.provider.impl", "juicefs.meta", "alluxio.user.x"])
+def test_no_settings_of_a_storages_own_client_are_of_a_table(session, make, name):
+    table = make("hadoop", "client")
+    session.sql(f"alter table {table.name} set tblproperties ('{name}' = 'a')")
+    with pytest.raises(UnsupportedError, match=f"client has the property {re.escape(name)}"):
+        writers.append_dataframe(table, session.table(table.name).limit(7))
 
 
 @pytest.mark.parametrize("write", [writers.append_dataframe, writers.overwrite_partitions])

@@ -132,6 +132,27 @@ def test_a_scan_can_be_cancelled(explorer: Explorer, spark: Any) -> None:
 
 
 @pytest.mark.spark
+def test_a_scan_goes_on_where_that_of_another_explorer_is_cancelled(
+    explorer: Explorer, hostile_table: icestats.Table, spark: Any
+) -> None:
+    """Of the same table: the jobs of both are told by one name."""
+    other = hostile_table.explore()
+    assert other.wait()
+
+    def cancel(change: Any) -> None:
+        finished, total = change["new"]
+        if finished < total:
+            other.parts["compute"].act("cancel", {})
+
+    explorer.state.observe(cancel, "progress")
+    press(explorer.parts["compute"], "start")
+    press(other.parts["compute"], "start")
+    assert explorer.wait(120)
+    assert (explorer.state.phase, explorer.state.notes.get("compute")) == ("previewed", None)
+    assert other.wait(120)
+
+
+@pytest.mark.spark
 def test_a_cancel_in_the_last_moment_counts(explorer: Explorer, spark: Any) -> None:
     """Where all tasks have finished and nothing is left to stop, what was found is dropped."""
     panel = explorer.parts["compute"]

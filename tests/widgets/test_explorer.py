@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -500,6 +502,16 @@ def test_explorers_of_one_table_share_what_is_read(hostile_table: icestats.Table
     assert Explorer(other).state.table is other
     pinned = icestats.load(hostile_location, snapshot=other.snapshot.snapshot_id if other.snapshot else None)
     assert Explorer(pinned).state.table is pinned
+
+
+def test_a_closed_explorer_leaves_nothing_in_memory(hostile_table: icestats.Table) -> None:
+    explorer = Explorer(hostile_table)
+    assert explorer.wait()
+    explorer.close()
+    left = weakref.ref(explorer)
+    del explorer
+    gc.collect()
+    assert left() is None
 
 
 def test_a_plan_is_asked_first_and_partitions_are_read_once(

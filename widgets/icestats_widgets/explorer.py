@@ -69,8 +69,9 @@ class Explorer(anywidget.AnyWidget):
     >>> explorer.state.column = "event_type"
     """
 
-    _esm = _STATIC / "explorer.js"
-    _css = _STATIC / "explorer.css"
+    # As text: of a path anywidget makes what keeps each explorer, closed or not, as long as the process lives.
+    _esm = (_STATIC / "explorer.js").read_text(encoding="utf-8")
+    _css = (_STATIC / "explorer.css").read_text(encoding="utf-8")
 
     head = Dict().tag(sync=True)
     """The line on top: the table's name and totals. Type: dict. Default: empty."""

@@ -38,6 +38,7 @@ class Computation:
         # A cancel comes before the end of a scan or after it, never in between.
         self._changing = threading.RLock()
         self._session: Any = None
+        self._thread: int | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -56,7 +57,7 @@ class Computation:
             return
         state = self._state
         self._cancelled = cancelled = threading.Event()
-        self._session = None
+        self._session = self._thread = None
         state.set_note("compute", None)
         # What was computed before stays until there is something new.
         state.report = state.removal = state.seconds_to_go = None
@@ -72,9 +73,9 @@ class Computation:
                 return
             self._cancelled.set()
             self._state.phase = "cancelling"
-        if self._session is not None:
-            session, table = self._session, self._state.table
-            self._background.run("cancel", lambda: _cancel(session, table), lambda _: None, lambda _: None)
+        if self._session is not None and self._thread is not None:
+            work = partial(_cancel, self._session, self._state.table, self._thread)
+            self._background.run("cancel", work, lambda _: None, lambda _: None)
 
     def preview(self) -> None:
         """Find out what a commit would change."""
@@ -151,7 +152,8 @@ class Computation:
         return found
 
     def _begin(self, table: Table, cancelled: threading.Event) -> Callable[[int, int], None]:
-        """Say that the scan begins; return what is told of its tasks."""
+        """Say that the scan begins, in this thread; return what is told of its tasks."""
+        self._thread = thread = threading.get_ident()
         with self._changing:
             if cancelled.is_set():
                 raise InterruptedError("cancelled")
@@ -161,7 +163,7 @@ class Computation:
         def report(finished: int, total: int) -> None:
             # The scan may have begun after it was cancelled.
             if cancelled.is_set():
-                _cancel(self._session, table)
+                _cancel(self._session, table, thread)
             self._state.seconds_to_go = estimate_seconds_to_go(time.monotonic() - started, finished, total)
             self._state.progress = (finished, total)
 
@@ -238,8 +240,9 @@ def _refresh(table: Table, done: str) -> tuple[Table, str | None]:
         return table, f"{done}, but the tabs show the table as it was before: {why}. Reload it."
 
 
-def _cancel(session: Any, table: Table) -> None:
+def _cancel(session: Any, table: Table, thread: int | None) -> None:
+    """Cancel the scan of a thread: another explorer, of this table or one of its name, may scan too."""
     from icestats.spark.jobs import cancel_jobs
     from icestats.spark.session_catalog import find_session
 
-    cancel_jobs(session or find_session(table._source, None), f"icestats: statistics of {table.name}")
+    cancel_jobs(session or find_session(table._source, None), f"icestats: statistics of {table.name}", thread)
