@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -165,10 +166,12 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     write_id = str(uuid.uuid4())
     look_behind_refusals(target, lambda: _find_written(target.metadata.snapshots, write_id) is not None)
     transaction, is_sent = target.transaction(), False
+    note = f"interrupted while writing to {table.name}: its rows may be there, look before writing again"
     try:
         change(transaction, {_WRITE_ID: write_id})
         is_sent = True
-        transaction.commit_transaction()
+        with _said_if_cut(note):
+            transaction.commit_transaction()
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
@@ -233,11 +236,13 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
 
     _refuse_pin(table)
     write_id = str(uuid.uuid4())
-    write_dataframe(frame, table._source, mode, {_WRITE_ID: write_id})
+    write_dataframe(frame, table._source, mode, {_WRITE_ID: write_id}, partial(_explain_failure, table, write_id))
+    written = f"the rows are written to {table.name}"
     try:
-        fresh = table.refresh()
+        with _said_if_cut(f"{written}: do not write them again"):
+            fresh = table.refresh()
     except IcestatsError as error:
-        raise CommitError(f"the rows are written to {table.name}, which cannot be read now: {error}") from error
+        raise CommitError(f"{written}, which cannot be read now: {error}") from error
     return _register(fresh, _find_written(fresh.metadata.snapshots.values(), write_id))
 
 
@@ -246,10 +251,11 @@ def _register(table: Table, snapshot_id: int | None) -> Written:
         return Written(table.refresh(), None, None, "")
     report, lacks = None, "its manifests' statistics are not"
     try:
-        table = table.refresh()
-        report = table.compute(manifests=True).commit()
-        lacks = "and its manifests' statistics too, but `table` is as it was before these"
-        table = table.refresh()
+        with _said_if_cut(f"the rows are in snapshot {snapshot_id} of {table.name}: do not write them again"):
+            table = table.refresh()
+            report = table.compute(manifests=True).commit()
+            lacks = "and its manifests' statistics too, but `table` is as it was before these"
+            table = table.refresh()
     except IcestatsError as error:
         message = f"the rows are in snapshot {snapshot_id} of {table.name}, {lacks}: {error}"
         if report is None:
@@ -257,3 +263,13 @@ def _register(table: Table, snapshot_id: int | None) -> Written:
         _LOG.warning(printable(message))
         return Written(table, snapshot_id, report, message)
     return Written(table, snapshot_id, report, "")
+
+
+@contextmanager
+def _said_if_cut(note: str) -> Iterator[None]:
+    """Add a note to an interrupt of what follows the rows."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(note)
+        raise

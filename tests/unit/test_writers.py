@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats.commit.puffin_writer import NewBlob
@@ -287,3 +288,19 @@ def test_rows_stay_where_the_last_refusal_is_of_a_commit_that_was_taken(small_ta
     table = small_table.catalog.load_table("db.t")
     assert (written.message, written.snapshot_id) == ("", table.metadata.current_snapshot_id)
     assert table.scan().to_arrow().num_rows == 201
+
+
+@pytest.mark.parametrize(("owner", "call"), [(SqlCatalog, "commit_table"), (icestats.Table, "compute")])
+def test_an_interrupt_behind_the_commit_says_that_the_rows_are_there(small_table, load, owner, call, monkeypatch):
+    """They are there where the catalog has been asked, and where their statistics are made."""
+
+    def interrupted(*arguments, **options):
+        real(*arguments, **options)
+        raise KeyboardInterrupt
+
+    table, real = load(), getattr(owner, call)
+    monkeypatch.setattr(owner, call, interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        writers.append(table, rows([700]))
+    assert small_table.refresh().scan().to_arrow().num_rows == 201
+    assert any("writ" in note and "again" in note for note in caught.value.__notes__)
