@@ -25,6 +25,7 @@ from icestats.table.statistics import CommitReport
 from icestats.table.table import Table, check_table
 
 if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
     from pyiceberg.table import Table as IcebergTable
     from pyiceberg.table import Transaction
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
@@ -148,7 +149,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     # What these mend: nulls, and bounds in manifests.
     import icestats.scan.arrow_files
     import icestats.scan.whole_bounds  # noqa: F401
-    from icestats.commit.registration import REFUSED_ROWS, look_behind_refusals
+    from icestats.commit.registration import CONFLICTS, REFUSED_ROWS, look_behind_refusals
     from icestats.commit.table_state import find_refusal
     from icestats.iceberg.confined_io import find_long_wait
 
@@ -163,7 +164,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     if (refusal := find_refusal(target) or find_long_wait(target)) is not None:
         raise refusal
     _refuse_small_parts(target)
-    write_id = str(uuid.uuid4())
+    write_id, io = str(uuid.uuid4()), target.io
     look_behind_refusals(target, lambda: _find_written(target.metadata.snapshots, write_id) is not None)
     transaction, is_sent = target.transaction(), False
     note = f"interrupted while writing to {table.name}: its rows may be there, look before writing again"
@@ -178,8 +179,22 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
         said, cause = explain_catalog_error(error, target.catalog.properties)
         is_refused = isinstance(error, REFUSED_ROWS)
         why = _explain_failure(table, write_id, said, is_refused=is_refused) if is_sent else None
-        raise CommitError(why or f"{table.name} took no rows: {said}") from cause
+        # What PyIceberg itself takes for a conflict: it has removed the manifests then.
+        is_useless = not is_sent or isinstance(error, CONFLICTS)
+        left = _discard(target, io) if why is None and is_useless else ""
+        raise CommitError(why or f"{table.name} took no rows: {said}{left}") from cause
     return _register(table, _find_written(target.metadata.snapshots, write_id))
+
+
+def _discard(target: IcebergTable, io: FileIO) -> str:
+    """Remove the files of rows that are not in the table, which PyIceberg leaves; return what to say of them."""
+    from icestats.commit.registration import describe_left
+    from icestats.commit.table_state import remove_file
+
+    # Another one where the table has been loaded again.
+    target.io = io
+    kept = [path for path in getattr(io, "written", {}) if not remove_file(target, path)]
+    return f"; {describe_left(kept)}" if kept else ""
 
 
 def _find_written(snapshots: Iterable[Snapshot | IcebergSnapshot], write_id: str) -> int | None:
