@@ -49,8 +49,10 @@ _REFUSED = (
     NotImplementedError,
     UnauthorizedError,
 )
-REFUSED_ROWS = (CommitFailedException, ValidationException, *_REFUSED)
-"""The same of a write of rows: its conflicts with those of others too."""
+CONFLICTS = (CommitFailedException, ValidationException)
+"""Errors by which a write of rows meets those of others."""
+REFUSED_ROWS = (*CONFLICTS, *_REFUSED)
+"""Errors by which a catalog says that it has not taken a write of rows."""
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0

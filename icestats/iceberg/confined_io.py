@@ -69,6 +69,8 @@ read_avro_as_written()
 class ConfinedFileIO(FileIO):
     """A FileIO that opens what a table's metadata may name, and deletes nothing but files beside its metadata.json.
 
+    What it has given to write is deleted wherever it is.
+
     Parameters
     ----------
     io : pyiceberg.io.FileIO
@@ -81,6 +83,8 @@ class ConfinedFileIO(FileIO):
         super().__init__(io.properties)
         self._io = limit_retries(io)
         self._home = home
+        self.written: dict[str, None] = {}
+        """The files that it has given to write, in their order."""
 
     def new_input(self, location: str) -> InputFile:
         """Give a file to read; the table's metadata.json only where it is within the limits."""
@@ -92,6 +96,7 @@ class ConfinedFileIO(FileIO):
     def new_output(self, location: str) -> OutputFile:
         """Give a file to write."""
         self._check(location, writes=True)
+        self.written[location] = None
         return self._io.new_output(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
@@ -100,10 +105,10 @@ class ConfinedFileIO(FileIO):
         Raises
         ------
         PermissionError
-            It is not beside the table's metadata.json.
+            It is not beside the table's metadata.json, and was not given to write.
         """
         path = location if isinstance(location, str) else location.location
-        if folder_of(path) != folder_of(self._home):
+        if folder_of(path) != folder_of(self._home) and path not in self.written:
             raise PermissionError(f"{path} is not deleted: it is not beside {self._home}")
         self._check(path, writes=True)
         self._io.delete(path)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from icestats.answers.text import printable, quote_name
 from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
@@ -29,11 +30,23 @@ _OF_HADOOP = ("fs.", "dfs.", "hadoop.", "google.cloud.", "juicefs.", "alluxio.")
 clients of one storage take by its own name, as Google's does: `google.cloud.auth.access.token.provider.impl`."""
 _OF_DATA = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 """Where Java writes data files, the latter two before Iceberg 1.9."""
+_UNKNOWN = re.compile("CommitStateUnknownException|RESTException|ServiceFailureException|UncheckedSQLException")
+"""What Iceberg raises where the catalog has given no answer, or none that can be read; a broken connection is a
+RESTException."""
 
 Mode = Literal["append", "overwrite partitions"]
 
 
-def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_properties: Mapping[str, str]) -> None:
+class Look(Protocol):
+    """A look at a table that Spark has failed to write to."""
+
+    def __call__(self, said: str, *, is_refused: bool) -> str | None:
+        """Say what is known of the write, for what Spark says of it; None: it was not taken."""
+
+
+def write_dataframe(
+    frame: DataFrame, source: Source, mode: Mode, snapshot_properties: Mapping[str, str], look: Look
+) -> None:
     """Write a DataFrame to a table: one commit of data.
 
     Parameters
@@ -46,6 +59,8 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
         Whether to add rows, or to replace the partitions that the rows are of.
     snapshot_properties : mapping of str to str
         For the snapshot's summary. Where there is nothing to replace, no snapshot is made.
+    look : Look
+        Asked where Spark fails at the write itself, and not before it.
 
     Raises
     ------
@@ -72,7 +87,8 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
     _refuse_settings(source, target)
     identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
-    with explained_errors(frame.sparkSession, doing, partial(_explain_writing, source)):
+    explain = partial(_explain_writing, source)
+    with explained_errors(frame.sparkSession, doing, explain):
         if frame.sparkSession.conf.get(f"spark.sql.catalog.{name}", None) is None:
             raise UnsupportedError(
                 f"the DataFrame's session does not know the catalog {name!r}: get the session by "
@@ -85,7 +101,8 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
             for key, value in snapshot_properties.items():
                 writer = writer.option(f"snapshot-property.{key}", value)
             try:
-                writer.append() if mode == "append" else writer.overwritePartitions()
+                with explained_errors(frame.sparkSession, doing, partial(explain, look=look)):
+                    writer.append() if mode == "append" else writer.overwritePartitions()
             except KeyboardInterrupt as interrupt:
                 interrupt.add_note(
                     f"interrupted while writing to {source.name}: its rows may still arrive, look before writing again"
@@ -93,11 +110,9 @@ def write_dataframe(frame: DataFrame, source: Source, mode: Mode, snapshot_prope
                 raise
 
 
-def _explain_writing(source: Source, said: str) -> CommitError:
-    if "CommitStateUnknownException" in said:
-        unseen = "Spark does not see its rows in the table, but they may still arrive: look before you write again"
-        return CommitError(f"no answer to the write to {source.name}: {said}; {unseen}")
-    return CommitError(f"Spark could not write to {source.name}: {said}")
+def _explain_writing(source: Source, said: str, look: Look | None = None) -> CommitError:
+    found = None if look is None else look(said, is_refused=_UNKNOWN.search(said) is None)
+    return CommitError(found or f"Spark could not write to {source.name}: {said}")
 
 
 def _refuse_settings(source: Source, target: Table) -> None:

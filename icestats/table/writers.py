@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from icestats.table.statistics import CommitReport
 from icestats.table.table import Table, check_table
 
 if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
     from pyiceberg.table import Table as IcebergTable
     from pyiceberg.table import Transaction
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
@@ -147,7 +149,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     # What these mend: nulls, and bounds in manifests.
     import icestats.scan.arrow_files
     import icestats.scan.whole_bounds  # noqa: F401
-    from icestats.commit.registration import REFUSED_ROWS, look_behind_refusals
+    from icestats.commit.registration import CONFLICTS, REFUSED_ROWS, look_behind_refusals
     from icestats.commit.table_state import find_refusal
     from icestats.iceberg.confined_io import find_long_wait
 
@@ -162,21 +164,37 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     if (refusal := find_refusal(target) or find_long_wait(target)) is not None:
         raise refusal
     _refuse_small_parts(target)
-    write_id = str(uuid.uuid4())
+    write_id, io = str(uuid.uuid4()), target.io
     look_behind_refusals(target, lambda: _find_written(target.metadata.snapshots, write_id) is not None)
     transaction, is_sent = target.transaction(), False
+    note = f"interrupted while writing to {table.name}: its rows may be there, look before writing again"
     try:
         change(transaction, {_WRITE_ID: write_id})
         is_sent = True
-        transaction.commit_transaction()
+        with _said_if_cut(note):
+            transaction.commit_transaction()
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, target.catalog.properties)
         is_refused = isinstance(error, REFUSED_ROWS)
         why = _explain_failure(table, write_id, said, is_refused=is_refused) if is_sent else None
-        raise CommitError(why or f"{table.name} took no rows: {said}") from cause
+        # What PyIceberg itself takes for a conflict: it has removed the manifests then.
+        is_useless = not is_sent or isinstance(error, CONFLICTS)
+        left = _discard(target, io) if why is None and is_useless else ""
+        raise CommitError(why or f"{table.name} took no rows: {said}{left}") from cause
     return _register(table, _find_written(target.metadata.snapshots, write_id))
+
+
+def _discard(target: IcebergTable, io: FileIO) -> str:
+    """Remove the files of rows that are not in the table, which PyIceberg leaves; return what to say of them."""
+    from icestats.commit.registration import describe_left
+    from icestats.commit.table_state import remove_file
+
+    # Another one where the table has been loaded again.
+    target.io = io
+    kept = [path for path in getattr(io, "written", {}) if not remove_file(target, path)]
+    return f"; {describe_left(kept)}" if kept else ""
 
 
 def _find_written(snapshots: Iterable[Snapshot | IcebergSnapshot], write_id: str) -> int | None:
@@ -233,11 +251,13 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
 
     _refuse_pin(table)
     write_id = str(uuid.uuid4())
-    write_dataframe(frame, table._source, mode, {_WRITE_ID: write_id})
+    write_dataframe(frame, table._source, mode, {_WRITE_ID: write_id}, partial(_explain_failure, table, write_id))
+    written = f"the rows are written to {table.name}"
     try:
-        fresh = table.refresh()
+        with _said_if_cut(f"{written}: do not write them again"):
+            fresh = table.refresh()
     except IcestatsError as error:
-        raise CommitError(f"the rows are written to {table.name}, which cannot be read now: {error}") from error
+        raise CommitError(f"{written}, which cannot be read now: {error}") from error
     return _register(fresh, _find_written(fresh.metadata.snapshots.values(), write_id))
 
 
@@ -246,10 +266,11 @@ def _register(table: Table, snapshot_id: int | None) -> Written:
         return Written(table.refresh(), None, None, "")
     report, lacks = None, "its manifests' statistics are not"
     try:
-        table = table.refresh()
-        report = table.compute(manifests=True).commit()
-        lacks = "and its manifests' statistics too, but `table` is as it was before these"
-        table = table.refresh()
+        with _said_if_cut(f"the rows are in snapshot {snapshot_id} of {table.name}: do not write them again"):
+            table = table.refresh()
+            report = table.compute(manifests=True).commit()
+            lacks = "and its manifests' statistics too, but `table` is as it was before these"
+            table = table.refresh()
     except IcestatsError as error:
         message = f"the rows are in snapshot {snapshot_id} of {table.name}, {lacks}: {error}"
         if report is None:
@@ -257,3 +278,13 @@ def _register(table: Table, snapshot_id: int | None) -> Written:
         _LOG.warning(printable(message))
         return Written(table, snapshot_id, report, message)
     return Written(table, snapshot_id, report, "")
+
+
+@contextmanager
+def _said_if_cut(note: str) -> Iterator[None]:
+    """Add a note to an interrupt of what follows the rows."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(note)
+        raise

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -631,3 +632,20 @@ def test_rows_that_may_still_arrive_are_not_said_to_be_refused(session, tmp_path
     refused = pytest.raises(CommitError, match=r"no answer to the write to .* may still arrive")
     with serve_to(session, tmp_path, "late") as (_, table), refused:
         writers.append_dataframe(table, session.table("late.db.t"))
+
+
+def test_rows_whose_connection_breaks_behind_the_commit_are_found(session, tmp_path, monkeypatch):
+    """Iceberg's client does not say that it does not know."""
+
+    def take_and_break(request):
+        request.answer = lambda *_: request.connection.shutdown(socket.SHUT_RDWR)
+        commit(request)
+        request.close_connection = True
+
+    commit = Rest.do_POST
+    monkeypatch.setattr(Rest, "do_POST", take_and_break)
+    with serve_to(session, tmp_path, "broken") as (backend, table):
+        with pytest.raises(CommitError, match="do not write them again") as caught:
+            writers.append_dataframe(table, session.table("broken.db.t"))
+        written = backend.load_table("db.t")
+    assert f"its rows are in snapshot {written.metadata.current_snapshot_id}:" in str(caught.value)

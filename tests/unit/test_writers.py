@@ -10,11 +10,13 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CallError, CatalogError, CommitError, UnsupportedError
+from icestats.iceberg.confined_io import ConfinedFileIO
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_age import THETA
 from icestats.stats.hashing import hash_values
@@ -287,3 +289,44 @@ def test_rows_stay_where_the_last_refusal_is_of_a_commit_that_was_taken(small_ta
     table = small_table.catalog.load_table("db.t")
     assert (written.message, written.snapshot_id) == ("", table.metadata.current_snapshot_id)
     assert table.scan().to_arrow().num_rows == 201
+
+
+@pytest.mark.parametrize(("owner", "call"), [(SqlCatalog, "commit_table"), (icestats.Table, "compute")])
+def test_an_interrupt_behind_the_commit_says_that_the_rows_are_there(small_table, load, owner, call, monkeypatch):
+    """They are there where the catalog has been asked, and where their statistics are made."""
+
+    def interrupted(*arguments, **options):
+        real(*arguments, **options)
+        raise KeyboardInterrupt
+
+    table, real = load(), getattr(owner, call)
+    monkeypatch.setattr(owner, call, interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        writers.append(table, rows([700]))
+    assert small_table.refresh().scan().to_arrow().num_rows == 201
+    assert any("writ" in note and "again" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_the_files_of_rows_that_were_not_taken_are_removed(small_table, load, is_sent, monkeypatch):
+    """A storage fails at the second file; or others write between the files and their commit."""
+    with small_table.transaction() as transaction:
+        transaction.set_properties({"write.target-file-size-bytes": "65536"})
+    table, give, commit = load(), ConfinedFileIO.new_output, SqlCatalog.commit_table
+
+    def fail(self, location):
+        if any(path.endswith(".parquet") for path in self.written):
+            raise OSError(28, "No space left on device")
+        return give(self, location)
+
+    def commit_late(*arguments):
+        monkeypatch.undo()
+        small_table.append(rows([800]))
+        return commit(*arguments)
+
+    owner, name, call = (SqlCatalog, "commit_table", commit_late) if is_sent else (ConfinedFileIO, "new_output", fail)
+    monkeypatch.setattr(owner, name, call)
+    with pytest.raises(CommitError, match="took no rows"):
+        writers.overwrite(table, rows(list(range(9000))))
+    live = {local_path(path) for path in small_table.refresh().inspect.files()["file_path"].to_pylist()}
+    assert set(local_path(small_table.location()).rglob("*.parquet")) == live
