@@ -212,7 +212,10 @@ def _explain_rewriting(said: str) -> IcestatsError:
             "the session's Iceberg does not sort manifests, which 1.12 does (Spark 4.0 has 1.11 at most): leave "
             "sort_by out, or rewrite with Spark 3.5 or 4.1"
         )
-    return explain_failure(_REWRITING, said)
+    failure = explain_failure(_REWRITING, said)
+    if _UNKNOWN.search(said):
+        return CommitError(f"{failure}; it may be done all the same, and to do it again does no harm")
+    return failure
 
 
 def _refuse_unsafe(source: Source) -> Table:

@@ -634,8 +634,9 @@ def test_rows_that_may_still_arrive_are_not_said_to_be_refused(session, tmp_path
         writers.append_dataframe(table, session.table("late.db.t"))
 
 
-def test_rows_whose_connection_breaks_behind_the_commit_are_found(session, tmp_path, monkeypatch):
-    """Iceberg's client does not say that it does not know."""
+@pytest.fixture
+def breaking(monkeypatch):
+    """Have a REST catalog take what is committed, and break the connection."""
 
     def take_and_break(request):
         request.answer = lambda *_: request.connection.shutdown(socket.SHUT_RDWR)
@@ -644,8 +645,20 @@ def test_rows_whose_connection_breaks_behind_the_commit_are_found(session, tmp_p
 
     commit = Rest.do_POST
     monkeypatch.setattr(Rest, "do_POST", take_and_break)
+
+
+def test_rows_whose_connection_breaks_behind_the_commit_are_found(session, tmp_path, breaking):
+    """Iceberg's client does not say that it does not know."""
     with serve_to(session, tmp_path, "broken") as (backend, table):
         with pytest.raises(CommitError, match="do not write them again") as caught:
             writers.append_dataframe(table, session.table("broken.db.t"))
         written = backend.load_table("db.t")
     assert f"its rows are in snapshot {written.metadata.current_snapshot_id}:" in str(caught.value)
+
+
+def test_a_rewrite_whose_connection_breaks_behind_the_commit_may_be_done(session, tmp_path, breaking):
+    with serve_to(session, tmp_path, "rewritten") as (backend, table):
+        backend.load_table("db.t").append(ROWS)
+        with pytest.raises(CommitError, match="rewrites manifests failed: .*; it may be done all the same"):
+            table.refresh().rewrite_manifests(dry_run=False)
+        assert backend.load_table("db.t").current_snapshot().summary.operation.value == "replace"
