@@ -659,6 +659,6 @@ def test_rows_whose_connection_breaks_behind_the_commit_are_found(session, tmp_p
 def test_a_rewrite_whose_connection_breaks_behind_the_commit_may_be_done(session, tmp_path, breaking):
     with serve_to(session, tmp_path, "rewritten") as (backend, table):
         backend.load_table("db.t").append(ROWS)
-        with pytest.raises(CommitError, match="rewrites manifests failed: .*; it may be done all the same"):
+        with pytest.raises(CommitError, match=r"rewrites manifests failed: .*; it may be done all the same"):
             table.refresh().rewrite_manifests(dry_run=False)
         assert backend.load_table("db.t").current_snapshot().summary.operation.value == "replace"
