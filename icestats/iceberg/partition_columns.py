@@ -84,15 +84,14 @@ def find_retyped_fields(specs: Mapping[int, PartitionSpec], schemas: Iterable[Sc
     schemas : iterable of Schema
         Where to look up source columns; the types are in their order.
     """
-    known, found = list(schemas), {}
-    for field in {field.field_id: field for spec in specs.values() for field in spec.fields}.values():
-        if split_transform(field.transform)[0] not in ("identity", "truncate"):
-            continue
-        types = dict.fromkeys(partition_field_type(field, schema) for schema in known)
-        named = tuple(kind for kind in types if kind is not None and parse_type(kind).name != "unknown")
-        if len({find_family(kind) for kind in named}) > 1:
-            found[field.field_id] = named
-    return found
+    every = {field.field_id: field for spec in specs.values() for field in spec.fields}.values()
+    fields = [field for field in every if split_transform(field.transform)[0] in ("identity", "truncate")]
+    types: dict[int, dict[str, None]] = {field.source_id: {} for field in fields}
+    for column in (column for schema in schemas for column in schema.fields if column.field_id in types):
+        if column.type not in NESTED_TYPES and column.type != "unknown":
+            types[column.field_id][column.type] = None
+    replaced = {source_id for source_id, known in types.items() if len(set(map(find_family, known))) > 1}
+    return {field.field_id: tuple(types[field.source_id]) for field in fields if field.source_id in replaced}
 
 
 def find_family(type_text: str) -> str:
