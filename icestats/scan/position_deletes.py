@@ -42,6 +42,8 @@ MOST_POSITIONS = 1 << 27
 _MOST_KEYS = 64
 """Of 2^32 rows each."""
 _COLUMNS = ["file_path", "pos"]
+_UNCODED = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"})
+"""Arrow makes no dictionary of strings that are stored so: Presto's, and those of Parquet's pages of version 2."""
 _ROW_BYTES = 12
 """What a row of a position delete file takes in memory: the place of its path, and its position."""
 
@@ -135,19 +137,29 @@ def read_positions(
             raise ValueError(f"{rows:,} deleted positions in {len(data):,} bytes, at most {limit // _ROW_BYTES:,}")
         allowance.take(rows)
         limit += rows * (2 * LEVEL_SIZE_BYTES + _ROW_BYTES)
+        is_coded = _is_coded(pq.read_metadata(pa.BufferReader(data)))
         for group in footer.row_groups:
             for column, chunk in zip(footer.columns, group.chunks, strict=True):
                 if column.path in _COLUMNS:
-                    limit -= measure_chunk(data, chunk, column, limit, keeps_dictionary=True)
-        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=_COLUMNS[:1])
+                    limit -= measure_chunk(data, chunk, column, limit, keeps_dictionary=is_coded)
+        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=_COLUMNS[:1] if is_coded else None)
         kinds = [file.schema_arrow.field(name).type for name in _COLUMNS]
-        if not pa.types.is_dictionary(kinds[0]) or kinds[1] != pa.int64():
+        has_paths = pa.types.is_dictionary(kinds[0]) if is_coded else pa.types.is_string(kinds[0])
+        if not has_paths or kinds[1] != pa.int64():
             raise ValueError(f"its columns are of type {kinds[0]} and {kinds[1]}")
         table = file.read(_COLUMNS, use_threads=False).unify_dictionaries()
         paths, positions = (table[name].combine_chunks() for name in _COLUMNS)
+        paths = paths if is_coded else paths.dictionary_encode()
         for wanted, places in _find_places(paths, list(row_counts)):
             # A position may be there any number of times.
             yield wanted, pa.chunked_array([positions.take(places).unique()])
+
+
+def _is_coded(footer: pq.FileMetaData) -> bool:
+    """Whether Arrow can read the paths as a dictionary."""
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    chunks = (group.column(place) for group in groups for place in range(footer.num_columns))
+    return not any(_UNCODED.intersection(chunk.encodings) for chunk in chunks if chunk.path_in_schema == _COLUMNS[0])
 
 
 def _find_places(paths: pa.DictionaryArray, wanted: Sequence[str]) -> Iterator[tuple[str, pa.Array]]:

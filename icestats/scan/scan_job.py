@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,8 @@ _LARGE_BYTES = 4 << 20
 """Files that are smaller together are read as they are: to look into one first takes longer."""
 _CODED_BYTES = 1.25
 """A value of a text column takes no more as the number of one of some 500; plain ones have their length before them."""
+_NO_DICTIONARY = "DictAccumulator"
+"""In what Arrow says where texts are stored as changes or lengths, which it can read as they are alone."""
 _PARTIAL_SCHEMA = pa.schema([("partition", pa.binary()), ("finished", pa.bool_()), ("payload", pa.binary())])
 
 Accumulators = list[ColumnAccumulator | PairAccumulator]
@@ -279,8 +282,33 @@ def read_live_rows(reading: FileReading, tasks: Sequence[FileScanTask]) -> Itera
 
     repeated = _find_repeated(reading, tasks)
     deletes = read_position_deletes(reading.io, tasks)
+    read = partial(read_live_batches, reading.metadata, reading.io, reading.schema, deletes=deletes)
+    if not repeated:
+        yield from read(tasks)
+        return
     with _without_note_of_dictionaries():
-        yield from read_live_batches(reading.metadata, reading.io, reading.schema, tasks, deletes, repeated)
+        for task in tasks:
+            yield from _read_as_dictionaries(read, task, repeated)
+
+
+def _read_as_dictionaries(
+    read: Callable[..., Iterator[pa.RecordBatch]], task: FileScanTask, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of a file: some texts as dictionaries, up to where they are stored as Arrow makes none of."""
+    given = 0
+    try:
+        for batch in read([task], dictionary_columns=columns):
+            given += batch.num_rows
+            yield batch
+        return
+    except OSError as error:
+        if _NO_DICTIONARY not in str(error):
+            raise
+    for batch in read([task]):
+        rest = batch.slice(min(given, batch.num_rows))
+        given -= batch.num_rows - rest.num_rows
+        if rest.num_rows:
+            yield rest
 
 
 def _find_repeated(reading: FileReading, tasks: Sequence[FileScanTask]) -> tuple[str, ...]:

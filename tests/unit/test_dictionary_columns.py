@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -19,6 +21,7 @@ from icestats.stats.joint_statistics import PairAccumulator, encode_column
 from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import ColumnStatistics
 from tests.computed_statistics import compute_here
+from tests.written_deletes import delete_positions, list_data_files
 
 ROWS = 400_000
 COLORS = ["red", "", "grün", "blau", "z" * 300, None]
@@ -108,3 +111,25 @@ def test_large_files_are_read_as_dictionaries_where_texts_repeat(
     assert shade["null_value_count"] == sum(one.null_count for one in colors)
     assert shade["ndv"] in (3, 4)
     assert shade["value_count"] == name["value_count"] == 2 * ROWS + 20_000
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_texts_that_arrow_makes_no_dictionary_of_are_read_as_they_are(
+    catalog: SqlCatalog, tmp_path: Path, encoding: str
+) -> None:
+    """Pages of version 2 have them where a dictionary would not be smaller: in one file, and not in another."""
+    parts = [build_rows(1), build_rows(2).slice(0, 10_000)]
+    table = catalog.create_table("db.t", parts[0].schema)
+    table.append(parts[0])
+    path = tmp_path / "other.parquet"
+    pq.write_table(parts[1], path, use_dictionary=False, column_encoding={"color": encoding}, row_group_size=4_000)
+    table.add_files([str(path)])
+    delete_positions(table, [(file, 5) for file in list_data_files(table)])
+    loaded = icestats.load(table.metadata_location)
+    plan = prepare_scan(loaded._source, loaded._reader.require_snapshot(), loaded.schema, None)
+    left = [pa.concat_tables([part.slice(0, 5), part.slice(6)]) for part in parts]
+    tasks = sorted(plan.tasks, key=lambda task: -task.file.record_count)
+    batches = list(read_live_rows(plan.reading, tasks))
+    rows = pa.concat_tables(pa.Table.from_batches([batch]).cast(parts[0].schema) for batch in batches)
+    assert rows.equals(pa.concat_tables(left))
+    assert {pa.types.is_dictionary(batch["color"].type) for batch in batches} == {True, False}

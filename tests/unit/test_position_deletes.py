@@ -214,7 +214,9 @@ def write_positions(rows: pa.Table, **how: Any) -> bytes:
 def test_the_positions_of_the_files_that_are_asked_for_are_read() -> None:
     """In row groups of their own, with paths of other files, repeated and out of order."""
     rows = pa.table({"file_path": ["b", "a", "c", "b", "a", "b"], "pos": pa.array([7, 1, 9, 2, 1, 7], pa.int64())})
-    for how in ({}, {"row_group_size": 2}, {"use_dictionary": False}):
+    coded = ({"column_encoding": {"file_path": f"DELTA_{kind}BYTE_ARRAY"}} for kind in ("", "LENGTH_"))
+    plain = {"use_dictionary": False}
+    for how in ({}, {"row_group_size": 2}, plain, *(plain | one for one in coded)):
         found = dict(read_positions(write_positions(rows, **how), PATH, {"a": 5, "b": 9, "other": 1}, Allowance()))
         assert {path: sorted(positions.to_pylist()) for path, positions in found.items()} == {"a": [1], "b": [2, 7]}
     assert dict(read_positions(write_positions(rows[:0]), PATH, {"a": 5}, Allowance())) == {}
