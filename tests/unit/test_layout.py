@@ -335,3 +335,34 @@ def test_a_new_partition_field_takes_no_name_that_a_column_has(catalog):
         "ALTER TABLE `<catalog>`.`<namespace>`.`<table>` ADD PARTITION FIELD day(`at`) AS `at_day_2`;",
         "ALTER TABLE `<catalog>`.`<namespace>`.`<table>` ADD PARTITION FIELD month(`at`);",
     ]
+
+
+@pytest.mark.parametrize("transform", [IdentityTransform(), DayTransform()])
+def test_files_are_not_sorted_by_what_all_rows_of_their_partition_have(transform, catalog, load):
+    schema = Schema(NestedField(1, "on", DateType()))
+    table = catalog.create_table(
+        "db.dated", schema, partition_spec=PartitionSpec(PartitionField(1, 1000, transform, "p"))
+    )
+    for _ in range(3):
+        table.append(pa.table({"on": pa.array([1, 2], pa.date32())}))
+    assert not any("sort_order" in (found.fix or "") for found in load("db.dated").layout().findings)
+    with table.update_spec() as change:
+        change.remove_field("p")
+    # Files that are written anew have the dates mixed, unless they are sorted.
+    assert any("sort_order" in (found.fix or "") for found in load("db.dated").layout().findings)
+
+
+def test_partitions_of_a_column_that_is_dropped_since_are_told_apart(catalog, load):
+    rows = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": pa.array([1, 1, 1], pa.int64())})
+    table = catalog.create_table("db.dropped", rows.schema)
+    with table.update_spec() as change:
+        change.add_identity("a")
+        change.add_identity("b")
+    table.append(rows)
+    with table.update_spec() as change:
+        change.remove_field("a")
+    with table.update_schema() as change:
+        change.delete_column("a")
+    layout = load("db.dropped").layout()
+    assert layout.spread.partition_count == load("db.dropped").partitions().num_rows == 3
+    assert [found.files_of_partition.max for found in layout.fields if found.kind == "column"] == [1]
