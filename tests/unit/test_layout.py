@@ -343,13 +343,36 @@ def test_files_are_not_sorted_by_what_all_rows_of_their_partition_have(transform
     table = catalog.create_table(
         "db.dated", schema, partition_spec=PartitionSpec(PartitionField(1, 1000, transform, "p"))
     )
+    rows = pa.table({"on": pa.array([1, 2], pa.date32())})
     for _ in range(3):
-        table.append(pa.table({"on": pa.array([1, 2], pa.date32())}))
+        table.append(rows)
     assert not any("sort_order" in (found.fix or "") for found in load("db.dated").layout().findings)
     with table.update_spec() as change:
         change.remove_field("p")
-    # Files that are written anew have the dates mixed, unless they are sorted.
+    for _ in range(6):
+        table.append(rows)
     assert any("sort_order" in (found.fix or "") for found in load("db.dated").layout().findings)
+
+
+def test_a_string_that_its_bounds_cut_is_constant_in_a_partition_of_it(catalog, load):
+    rows = pa.table({"name": [f"a region with a long name, {i}" for i in range(2)]})
+    table = catalog.create_table("db.regions", rows.schema)
+    with table.update_spec() as change:
+        change.add_identity("name")
+    for _ in range(3):
+        table.append(rows)
+    assert not any("sort_order" in (found.fix or "") for found in load("db.regions").layout().findings)
+
+
+def test_files_of_one_value_each_are_sorted_already(catalog, load):
+    made = catalog.create_table("db.sorted", pa.schema([("status", pa.string()), ("id", pa.int64())]))
+    for number in range(6):
+        made.append(pa.table({"status": [f"s{number // 3}"] * 2, "id": pa.array([1, 9], pa.int64())}))
+    layout = load("db.sorted").layout()
+    assert layout.fields[0].files_of_partition.mean == 3
+    assert not any("sort_order" in (found.fix or "") for found in layout.findings)
+    (found,) = (one for one in load("db.sorted").layout(columns=["status", "id"]).findings if "sort_order" in one.fix)
+    assert found.fields == ("status", "id")
 
 
 def test_partitions_of_a_column_that_is_dropped_since_are_told_apart(catalog, load):

@@ -228,12 +228,13 @@ def _find_unsorted_columns(
         for field_id, field in zip(files.column_metrics, columns, strict=True)
         if field.files_of_partition.mean >= _LEAST_GAIN and not _is_constant(field_id, field.type, spec)
     ]
-    if deep:
+    depth = max((field.mixed_files_of_partition.mean for field in deep), default=0.0)
+    if depth >= _LEAST_GAIN:
         names = [field.name for field in deep]
         is_partitioned = any(field.kind == "partition field" for field in fields)
         whose = "Files of one partition" if is_partitioned else "Files"
         yield Finding(
-            "warning" if any(f.files_of_partition.mean > _DEEP for f in deep) else "note",
+            "warning" if depth > _DEEP else "note",
             f"{whose} overlap in {', '.join(names)}: bounds rule out few of them",
             "; ".join(
                 f"one key of {f.name} lies in {f.files_of_partition.mean:.1f} files of its partition on average, "
