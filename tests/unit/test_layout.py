@@ -335,3 +335,57 @@ def test_a_new_partition_field_takes_no_name_that_a_column_has(catalog):
         "ALTER TABLE `<catalog>`.`<namespace>`.`<table>` ADD PARTITION FIELD day(`at`) AS `at_day_2`;",
         "ALTER TABLE `<catalog>`.`<namespace>`.`<table>` ADD PARTITION FIELD month(`at`);",
     ]
+
+
+@pytest.mark.parametrize("transform", [IdentityTransform(), DayTransform()])
+def test_files_are_not_sorted_by_what_all_rows_of_their_partition_have(transform, catalog, load):
+    schema = Schema(NestedField(1, "on", DateType()))
+    table = catalog.create_table(
+        "db.dated", schema, partition_spec=PartitionSpec(PartitionField(1, 1000, transform, "p"))
+    )
+    rows = pa.table({"on": pa.array([1, 2], pa.date32())})
+    for _ in range(3):
+        table.append(rows)
+    assert not any("sort_order" in (found.fix or "") for found in load("db.dated").layout().findings)
+    with table.update_spec() as change:
+        change.remove_field("p")
+    for _ in range(6):
+        table.append(rows)
+    assert any("sort_order" in (found.fix or "") for found in load("db.dated").layout().findings)
+
+
+def test_a_string_that_its_bounds_cut_is_constant_in_a_partition_of_it(catalog, load):
+    rows = pa.table({"name": [f"a region with a long name, {i}" for i in range(2)]})
+    table = catalog.create_table("db.regions", rows.schema)
+    with table.update_spec() as change:
+        change.add_identity("name")
+    for _ in range(3):
+        table.append(rows)
+    assert not any("sort_order" in (found.fix or "") for found in load("db.regions").layout().findings)
+
+
+def test_files_of_one_value_each_are_sorted_already(catalog, load):
+    made = catalog.create_table("db.sorted", pa.schema([("status", pa.string()), ("id", pa.int64())]))
+    for number in range(6):
+        made.append(pa.table({"status": [f"s{number // 3}"] * 2, "id": pa.array([1, 9], pa.int64())}))
+    layout = load("db.sorted").layout()
+    assert layout.fields[0].files_of_partition.mean == 3
+    assert not any("sort_order" in (found.fix or "") for found in layout.findings)
+    (found,) = (one for one in load("db.sorted").layout(columns=["status", "id"]).findings if "sort_order" in one.fix)
+    assert found.fields == ("status", "id")
+
+
+def test_partitions_of_a_column_that_is_dropped_since_are_told_apart(catalog, load):
+    rows = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": pa.array([1, 1, 1], pa.int64())})
+    table = catalog.create_table("db.dropped", rows.schema)
+    with table.update_spec() as change:
+        change.add_identity("a")
+        change.add_identity("b")
+    table.append(rows)
+    with table.update_spec() as change:
+        change.remove_field("a")
+    with table.update_schema() as change:
+        change.delete_column("a")
+    layout = load("db.dropped").layout()
+    assert layout.spread.partition_count == load("db.dropped").partitions().num_rows == 3
+    assert [found.files_of_partition.max for found in layout.fields if found.kind == "column"] == [1]

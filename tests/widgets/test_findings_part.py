@@ -64,7 +64,7 @@ def test_what_sets_a_property_for_ever_comes_after_compaction(part: Part) -> Non
     titles = [block["title"] for block in find_blocks(part, "card")]
     places = [
         next(place for place, title in enumerate(titles) if words in title)
-        for words in ("warning: Small files", "warning: Files without bounds of part", "note: ")
+        for words in ("warning: Small files", "warning: Files without bounds of part")
     ]
     assert places == sorted(places)
     assert part.to_arrow()["severity"].to_pylist() == [title.partition(":")[0] for title in titles]

@@ -103,7 +103,9 @@ class FieldLayout:
     manifests: Depth
     files: Depth
     files_of_partition: Depth
-    """In how many files of its own partition a key lies: what sorting the files of each partition can mend."""
+    """In how many files of its own partition a key lies."""
+    mixed_files_of_partition: Depth
+    """The same of files with several values, which sorting can mend: one of a single value is as narrow as can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,11 @@ def _measure(
         valueless_count=valueless,
     )
     valueless = int((metrics.valueless & ~known).sum())
+    partitions = files.partitions[known]
+    within = [
+        _within_partitions(partitions, numbers, len(keys), half_of_rows, of)
+        for of in (np.ones(count, np.bool_), numbers[:count] < numbers[count:])
+    ]
     return FieldLayout(
         name=name,
         kind=kind,
@@ -193,16 +200,19 @@ def _measure(
             unknown_count=len(known) - count - valueless,
             valueless_count=valueless,
         ),
-        files_of_partition=_within_partitions(files.partitions[known], numbers, len(keys), half_of_rows),
+        files_of_partition=within[0],
+        mixed_files_of_partition=within[1],
     )
 
 
-def _within_partitions(partitions: Longs, numbers: Longs, key_count: int, weights: npt.NDArray[np.float64]) -> Depth:
-    """Look keys up among the files of their own partition; files without bounds are left out."""
+def _within_partitions(
+    partitions: Longs, numbers: Longs, key_count: int, weights: npt.NDArray[np.float64], of: npt.NDArray[np.bool_]
+) -> Depth:
+    """Look keys up among some files of their own partition; files without bounds are left out."""
     # Partition first, then the key's number: ranges of different partitions do not meet.
     places, keys = build_ranks(np.tile(partitions, 2) * key_count + numbers)
     shares = _sum_weights(places, weights, len(keys))
-    return build_depth(places[: len(partitions)], places[len(partitions) :], shares)
+    return build_depth(places[: len(partitions)][of], places[len(partitions) :][of], shares)
 
 
 def predict_manifest_depth(files: FileSet, field_id: int, manifest_size_bytes: int) -> tuple[float, int]:

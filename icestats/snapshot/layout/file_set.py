@@ -14,7 +14,7 @@ from icestats.iceberg.metadata import Field, PartitionField, Schema, TableMetada
 from icestats.iceberg.partition_columns import partition_field_type
 from icestats.iceberg.value_order import Longs
 from icestats.snapshot.evaluation.column_metrics import ColumnMetrics, table_metrics, value_metrics
-from icestats.snapshot.evaluation.partition_groups import find_partition_places
+from icestats.snapshot.evaluation.partition_groups import find_partition_places, find_partition_types
 
 _NARROW = 4
 """Integers are counted instead of sorted where they span this many times as many values as there are of them."""
@@ -98,9 +98,10 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
         files["spec_id"].unique().to_pylist(), key=lambda spec_id: (spec_id != metadata.default_spec_id, -spec_id)
     )
     fields: dict[int, PartitionField] = {}
+    types = find_partition_types(metadata, schema)
     for spec_id in used:
         for field in metadata.specs[spec_id].fields:
-            if field.transform != "void" and partition_field_type(field, schema) is not None:
+            if field.transform != "void" and types[field.field_id] is not None:
                 fields.setdefault(field.field_id, field)
     places = find_partition_places(metadata, schema)
     partition = combine_chunks(files["partition"])
@@ -114,7 +115,9 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
         sequence_numbers=to_numpy(files["sequence_number"], null=0),
         partition_fields=tuple(fields.values()),
         partition_metrics={
-            field_id: value_metrics(partition.field(places[field_id]), partition_field_type(field, schema) or "unknown")
+            field_id: value_metrics(
+                partition.field(places[field_id]), partition_field_type(field, schema) or types[field_id] or "unknown"
+            )
             for field_id, field in fields.items()
         },
         column_metrics=table_metrics(files, schema.select(wanted)),

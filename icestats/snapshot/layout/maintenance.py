@@ -158,11 +158,11 @@ def build_findings(
     maintenance : Maintenance
         Makes the statements.
     spec : PartitionSpec
-        The table's current one: Spark rewrites its manifests alone.
+        The table's current one: Spark rewrites its manifests alone, and writes files anew by it.
     """
     found = [
         *_find_mixed_manifests(files, fields, maintenance, spec),
-        *_find_unsorted_columns(fields, spread, maintenance),
+        *_find_unsorted_columns(files, fields, spread, maintenance, spec),
         *_find_missing_bounds(fields, maintenance),
         *_find_small_files(spread, maintenance),
         *_find_late(files, fields, late, maintenance, spec),
@@ -220,15 +220,21 @@ def _can_be_on_curve(field: FieldLayout) -> bool:
 
 
 def _find_unsorted_columns(
-    fields: Sequence[FieldLayout], spread: Spread, maintenance: Maintenance
+    files: FileSet, fields: Sequence[FieldLayout], spread: Spread, maintenance: Maintenance, spec: PartitionSpec
 ) -> Iterator[Finding]:
-    deep = [f for f in fields if f.kind == "column" and f.files_of_partition.mean >= _LEAST_GAIN]
-    if deep:
+    columns = [field for field in fields if field.kind == "column"]
+    deep = [
+        field
+        for field_id, field in zip(files.column_metrics, columns, strict=True)
+        if field.files_of_partition.mean >= _LEAST_GAIN and not _is_constant(field_id, field.type, spec)
+    ]
+    depth = max((field.mixed_files_of_partition.mean for field in deep), default=0.0)
+    if depth >= _LEAST_GAIN:
         names = [field.name for field in deep]
         is_partitioned = any(field.kind == "partition field" for field in fields)
         whose = "Files of one partition" if is_partitioned else "Files"
         yield Finding(
-            "warning" if any(f.files_of_partition.mean > _DEEP for f in deep) else "note",
+            "warning" if depth > _DEEP else "note",
             f"{whose} overlap in {', '.join(names)}: bounds rule out few of them",
             "; ".join(
                 f"one key of {f.name} lies in {f.files_of_partition.mean:.1f} files of its partition on average, "
@@ -240,6 +246,12 @@ def _find_unsorted_columns(
             subject="files",
             fields=tuple(names),
         )
+
+
+def _is_constant(field_id: int, type_text: str, spec: PartitionSpec) -> bool:
+    """Whether all rows of a partition have one value of a column: no order of them tells its files apart."""
+    exact = ("identity", "day") if type_text == "date" else ("identity",)
+    return any(field.source_id == field_id and field.transform in exact for field in spec.fields)
 
 
 def _find_missing_bounds(fields: Sequence[FieldLayout], maintenance: Maintenance) -> Iterator[Finding]:
