@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field, PartitionField, Schema, TableMetadata
-from icestats.iceberg.partition_columns import partition_field_type
 from icestats.iceberg.value_order import Longs
 from icestats.snapshot.evaluation.column_metrics import ColumnMetrics, table_metrics, value_metrics
 from icestats.snapshot.evaluation.partition_groups import find_partition_places, find_partition_types
@@ -115,10 +114,8 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
         sequence_numbers=to_numpy(files["sequence_number"], null=0),
         partition_fields=tuple(fields.values()),
         partition_metrics={
-            field_id: value_metrics(
-                partition.field(places[field_id]), partition_field_type(field, schema) or types[field_id] or "unknown"
-            )
-            for field_id, field in fields.items()
+            field_id: value_metrics(partition.field(places[field_id]), types[field_id] or "unknown")
+            for field_id in fields
         },
         column_metrics=table_metrics(files, schema.select(wanted)),
     )
