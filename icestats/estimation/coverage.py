@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.schemas import COVERAGE
-from icestats.answers.text import align, counted, printable_lines, quote_name
+from icestats.answers.text import align, can_stand, counted, printable_lines, quote_name
 from icestats.errors import CallError
 from icestats.estimation.engine_statistics import EngineFact, list_engines, read_engine_facts
 from icestats.estimation.holdings import Holding, find_holdings
@@ -72,8 +72,8 @@ class TableWords:
     can_commit: bool
 
     def fill(self, fact: EngineFact) -> str:
-        """Return the command of a fact for this table; empty where it needs a name that the table does not have."""
-        if "{table}" in fact.command and self.identifier is None:
+        """Return the command of a fact for this table; empty where no statement can name the table."""
+        if "{table}" in fact.command and not (self.identifier and all(map(can_stand, self.identifier))):
             return ""
         parts, engine = self.identifier or (), fact.engine.lower()
         plain = all(re.fullmatch(r"[A-Za-z_]\w*", part) for part in parts)
