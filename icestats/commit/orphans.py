@@ -168,7 +168,8 @@ def remove_orphans(
     table : pyiceberg.table.Table
         From a catalog.
     older_than : timedelta
-        Least age of a file to delete, and least time since a version of the metadata that refers to it was replaced.
+        Least age of a file to delete, and least time since a version of the metadata that refers to it was replaced,
+        as far as that version is still there: `write.metadata.delete-after-commit.enabled` removes it.
     dry_run : bool
         Whether only to show what would be deleted.
     allow_recent : bool

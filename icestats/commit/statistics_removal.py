@@ -23,6 +23,7 @@ from icestats.commit.registration import (
     count_attempts,
     explain_exhausted,
     naming_left,
+    reload_with_snapshot,
     write_files,
 )
 from icestats.commit.replayed_statistics import Content, Course, advance, read_content
@@ -324,10 +325,11 @@ def commit_removal(plan: RemovalPlan) -> RemovalPlan:
     UnsupportedError
         PyIceberg cannot load the table, or cannot write its format version.
     """
-    schema_id = plan.table.metadata.current_schema_id if any(removal.after for removal in plan.removals) else None
+    restored_id = plan.snapshot_id if any(removal.after for removal in plan.removals) else None
+    schema_id = None if restored_id is None else plan.table.metadata.current_schema_id
     with naming_left() as left:
         for _ in count_attempts(plan.table):
-            fresh = reload_table(plan.table)
+            fresh = reload_table(plan.table) if restored_id is None else reload_with_snapshot(plan.table, restored_id)
             same_schema = schema_id is None or fresh.metadata.current_schema_id == schema_id
             known = _index_entries(fresh)
             if not same_schema or not all(_is_present(known, removal) for removal in plan.removals):

@@ -719,7 +719,8 @@ class StatisticsFiles(Contents):
         Parameters
         ----------
         older_than : datetime.timedelta
-            Minimum age of a file to delete, and minimum time since metadata that refers to it was replaced.
+            Minimum age of a file to delete, and minimum time since metadata that refers to it was replaced, as far as
+            that is still there: `write.metadata.delete-after-commit.enabled` removes it.
         dry_run : bool
             Whether only to show what would be deleted.
         allow_recent : bool

@@ -442,6 +442,18 @@ def test_nothing_is_put_back_for_a_snapshot_that_has_expired(table):
     assert entries(table) == []
 
 
+def test_a_restore_whose_snapshot_expires_before_it_is_made_says_so_at_once(table):
+    """PyIceberg's expiry leaves the entry of partition statistics, which looks as if nothing had happened."""
+    snapshot_id = table.current_snapshot().snapshot_id
+    for data in (b"PAR1 first", b"PAR1 second"):
+        commit_partition_statistics(table, prepare_partition_commit(table.refresh(), snapshot_id, data, "parquet"))
+    plan = prepare_removal(table, snapshot_id, restore=True)
+    table.refresh().append(ROWS)
+    table.maintenance.expire_snapshots().by_id(snapshot_id).commit()
+    with pytest.raises(CommitError, match=f"snapshot {snapshot_id} of db.t was expired meanwhile: nothing"):
+        commit_removal(plan)
+
+
 def test_entries_of_expired_snapshots_are_taken_out_together(table):
     """PyIceberg leaves the partition statistics of what it expires, and others may leave both."""
     old = table.current_snapshot().snapshot_id

@@ -290,6 +290,24 @@ def test_a_commit_can_be_undone_though_others_have_appended_before_it(
     assert is_disabled(panel, "undo") == (True,)
 
 
+def test_what_is_undone_is_the_own_commit_though_others_have_statistics_of_a_later_snapshot(
+    explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
+) -> None:
+    """As an INSERT of Trino's leaves them, which the panel shows once it has committed."""
+    panel, state = explorer.parts["compute"], explorer.state
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    catalog.load_table("db.hostile").append(build_rows(2))
+    theirs = catalog.load_table("db.hostile")
+    commit(theirs, blob(theirs, THETA, 3, b"theta", ndv="7"))
+    for verb in ("commit", "undo", "undo_now"):
+        press(panel, verb)
+        assert explorer.wait()
+    left = [entry.snapshot_id for entry in hostile_table.refresh().metadata.statistics]
+    assert (state.phase, left) == ("undone", [theirs.current_snapshot().snapshot_id])
+
+
 def test_a_commit_that_is_refused_loses_nothing(hostile_location: str) -> None:
     """A table that was opened by its metadata is read-only: the reason stands in the panel, beside what was found."""
     explorer = icestats.load(hostile_location).explore()

@@ -111,7 +111,7 @@ class Computation:
 
     @property
     def can_undo(self) -> bool:
-        """Whether the snapshot has statistics, or that of the commit just made, where others have written since."""
+        """Whether that of the commit just made has statistics, or the snapshot that is shown."""
         return self._find_undone() is not None
 
     def _find_undone(self) -> int | None:
@@ -120,7 +120,8 @@ class Computation:
         known = {entry.snapshot_id for entry in (*metadata.statistics, *metadata.partition_statistics)}
         wanted = [] if snapshot is None else [snapshot.snapshot_id]
         if state.statistics is not None and state.report is not None and state.report.committed:
-            wanted.append(state.statistics.found.snapshot_id)
+            # First, as the snapshot that is shown then may be one of others, with statistics of theirs.
+            wanted.insert(0, state.statistics.found.snapshot_id)
         return next((one for one in wanted if one in known), None)
 
     def _take_step(self, phase: str, work: Callable[[], Any], deliver: Callable[[Any], None]) -> None:
