@@ -5,6 +5,8 @@ Arrow gives these as nanoseconds, in which 9999-12-31 is a day of 1816, without 
 A table's name mapping is parsed once, not again for each of its files, and columns of a file without field ids that the
 mapping does not name are left unread, as in Iceberg's Java library: PyIceberg refuses such a file.
 
+A column without a type, as pandas writes one of nulls alone, is read as nulls of the table's type.
+
 Lists and maps of structs that are null are null: PyIceberg reads, and writes, them as empty
 (https://github.com/apache/iceberg-python/issues/3833).
 """
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyiceberg.exceptions import ResolveError
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import pyarrow as reader
 from pyiceberg.manifest import FileFormat
@@ -31,6 +34,7 @@ from pyiceberg.table.name_mapping import (
 from pyiceberg.types import StructType
 
 from icestats.answers.arrays import to_numpy
+from icestats.answers.text import one_line
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -96,6 +100,18 @@ def _apply_files_mapping(schema: IcebergSchema, name_mapping: Any) -> Any:
 
 reader.apply_name_mapping = _apply_files_mapping  # type: ignore[assignment, attr-defined]  # what is mended
 
+_read_schema = reader.pyarrow_to_schema
+
+
+def _read_files_schema(schema: pa.Schema, name_mapping: Any = None, **options: Any) -> IcebergSchema:
+    if isinstance(name_mapping, _FilesMapping):
+        # PyIceberg knows a column of nulls alone, to which pandas gives no type, of tables of version 3 only.
+        options["format_version"] = 3
+    return _read_schema(schema, name_mapping, **options)
+
+
+reader.pyarrow_to_schema = _read_files_schema  # type: ignore[assignment]  # what is mended
+
 
 def _keep_nulls(project: Callable[..., pa.Array | None]) -> Callable[..., pa.Array | None]:
     """Return a projection of lists or maps after which those that were null still are."""
@@ -115,6 +131,10 @@ for _name in ("list", "map"):
     setattr(reader.ArrowProjectionVisitor, _name, _keep_nulls(getattr(reader.ArrowProjectionVisitor, _name)))
 
 
+class UnreadFileError(ValueError):
+    """PyIceberg does not know the type of a column in a file, or it does not fit the schema; Spark may read it."""
+
+
 def read_live_batches(
     metadata: IcebergMetadata,
     io: FileIO,
@@ -127,7 +147,7 @@ def read_live_batches(
 
     Raises
     ------
-    ValueError
+    UnreadFileError
         A file has a column of a type that PyIceberg does not know, or that does not fit the schema.
     """
     scan = reader.ArrowScan(metadata, io, schema, AlwaysTrue(), dictionary_columns=dictionary_columns)
@@ -135,8 +155,10 @@ def read_live_batches(
     try:
         # ArrowScan.to_record_batches holds whole files in memory; its inner generator streams them.
         yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
-    except reader.UnsupportedPyArrowTypeException as error:
-        raise ValueError(str(error)) from error
+    except pa.ArrowException:
+        raise
+    except (reader.UnsupportedPyArrowTypeException, ResolveError, ValueError) as error:
+        raise UnreadFileError(one_line(error)) from None  # Spark says of a cause alone
 
 
 class _WithMapping:

@@ -34,6 +34,7 @@ _LEAST_FACTOR = 1.2
 _DECIDES = 0.8
 _BINS = 64
 """Of as many sampled rows each, as far as values allow."""
+_UNSAMPLED = "together='auto' samples rows with PyIceberg, which cannot: {}; name the pairs"
 
 _Longs = npt.NDArray[np.int64]
 
@@ -117,9 +118,14 @@ def find_pairs(plan: ScanPlan) -> list[tuple[int, int]]:
     CallError
         PyIceberg cannot read the table.
     """
+    from icestats.scan.arrow_files import UnreadFileError
+
     if plan.fallback is not None:
-        raise CallError(f"together='auto' samples rows with PyIceberg, which cannot: {plan.fallback}; name the pairs")
-    rows = _sample(plan.reading, plan.tasks)
+        raise CallError(_UNSAMPLED.format(plan.fallback))
+    try:
+        rows = _sample(plan.reading, plan.tasks)
+    except UnreadFileError as error:
+        raise CallError(_UNSAMPLED.format(error)) from error
     columns = [_encode(rows, place, plan) for place in range(len(plan.fields))]
     counts = [len(np.unique(codes)) for codes, _ in columns]
     order = sorted((place for place, count in enumerate(counts) if count > 1), key=lambda place: counts[place])

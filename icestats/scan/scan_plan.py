@@ -254,7 +254,9 @@ def _open(
         "current_snapshot_id": snapshot.snapshot_id,
         "current_schema_id": schema.schema_id,
     }
-    return _referring_scan(files)(metadata.model_copy(update=pinned), table.io)
+    # PyIceberg leaves out files without rows, as migrated tables have, and these are counted too.
+    options = {"include_empty_files": "true"}
+    return _referring_scan(files)(metadata.model_copy(update=pinned), table.io, options=options)
 
 
 def _referring_scan(files: pa.Table | None) -> type[DataScan]:
@@ -467,11 +469,18 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
 
     Raises
     ------
+    UnsupportedError
+        PyIceberg does not know the type of a column in a file.
     IcestatsError
         A data file cannot be read.
     """
+    from icestats.scan.arrow_files import UnreadFileError
+
     started = time.perf_counter()
     job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
     with explained(lambda said: IcestatsError(f"a data file of {plan.source.name} cannot be read: {said}")):
-        found, partitions = read_here(job, plan.reading, plan.tasks)
+        try:
+            found, partitions = read_here(job, plan.reading, plan.tasks)
+        except UnreadFileError as error:
+            raise UnsupportedError(f"PyIceberg cannot read a data file of {plan.source.name}: {error}") from error
     return build_statistics(plan, sizes, found, partitions, started)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from icestats.answers.text import counted, render_bytes
-from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
+from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.read.manifests.manifest_list import count_listed_rows, read_manifest_list
@@ -294,7 +294,11 @@ class Refresh:
             return
         committed = self._read_sketches(names) if reading.by_partition else {}
         keys = find_partitions(files, self.source.metadata) if committed else None
-        found = self._read(names, reading, appended.tasks, keys) if appended.tasks else None
+        try:
+            found = self._read(names, reading, appended.tasks, keys) if appended.tasks else None
+        except UnsupportedError as error:
+            self.scanned.update(dict.fromkeys(names, str(error)))
+            return
         if found is not None and found.row_count != appended.row_count:
             raise MetadataError(
                 f"the files added since snapshot {base_id} hold {found.row_count} rows, their manifests say "

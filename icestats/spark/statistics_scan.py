@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import re
 import sys
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from icestats.errors import IcestatsError, UnsupportedError
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.scan.pair_sample import MOST_PAIRS
 from icestats.scan.scan_job import (
@@ -52,6 +54,8 @@ MOST_COLUMNS = 2 * MOST_PAIRS
 """Of one reading of the files; those of all pairs are in the first one. Each column of a task is some 200 kB."""
 PYICEBERG_SCAN = "PyIceberg"
 SPARK_SCAN = "Spark"
+_UNREAD = re.compile(r"UnreadFileError: (.+)")
+"""In what Spark says of a failed job: `arrow_files.UnreadFileError`, which only executors have met."""
 
 
 def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Progress | None = None) -> TableStatistics:
@@ -72,12 +76,31 @@ def run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, *, progress: Pro
     Raises
     ------
     UnsupportedError
-        Neither PyIceberg nor Spark can read the table.
+        Neither PyIceberg nor Spark can read the table; or PyIceberg cannot read some of its files, which alone are to
+        be read: Spark reads whole snapshots only.
     SparkUnavailableError
         The executors lack Python or a module.
     IcestatsError
         The job was cancelled, or a data file could not be read.
+
+    Notes
+    -----
+    Of what types a file's columns are is known once it is read: where PyIceberg then does not know one, Spark starts
+    anew with a scan of its own.
     """
+    try:
+        return _run_scan(spark, plan, sizes, progress)
+    except IcestatsError as error:
+        unread = _UNREAD.search(str(error))
+        if unread is None or plan.fallback is not None:
+            raise
+        reason = f"PyIceberg cannot read a data file of {plan.source.name}: {unread[1]}"
+        if plan.table_size_bytes is None:
+            raise UnsupportedError(reason) from error
+    return _run_scan(spark, replace(plan, fallback=reason), sizes, progress)
+
+
+def _run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, progress: Progress | None) -> TableStatistics:
     started = time.perf_counter()
     parts = _cut_columns(plan)
     jobs = [ScanJob(part.fields, sizes, part.partitions, pairs=part.pairs) for part in parts]
