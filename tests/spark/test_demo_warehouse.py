@@ -178,6 +178,17 @@ def test_a_home_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path):
         build_demo(tmp_path / "file" / "home")
 
 
+@pytest.mark.parametrize("name", ["events.json", "warehouse/demo/events/mine.parquet"])
+def test_what_is_the_users_own_is_not_built_over(tmp_path: Path, name: str):
+    """ICESTATS_HOME may name a folder with files of such names; an earlier build's own are built anew."""
+    own = tmp_path / name
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text('[{"my": "data"}]')
+    with pytest.raises(CatalogError, match="is none of the demo warehouse's: set ICESTATS_HOME"):
+        build_demo(tmp_path, table="events")
+    assert own.read_text() == '[{"my": "data"}]'
+
+
 def test_a_lock_that_cannot_be_had_is_no_other_process_to_wait_for(tmp_path: Path):
     said: list[str] = []
     with files_of_at_most(0), pytest.raises(CatalogError, match=r"cannot be written in .*; set ICESTATS_HOME$"):

@@ -158,6 +158,31 @@ def test_a_folder_of_the_users_choice_must_be_closed_to_others(source: Path, tmp
     assert not made.exists()
 
 
+def test_compiled_code_below_the_current_folder_is_not_read(source: Path, tmp_path: Path) -> None:
+    """There numba looks where XDG_CACHE_HOME is empty and `__pycache__` closed; the folder may be a table's."""
+    copy = shutil.copytree(source, tmp_path / "icestats", ignore=shutil.ignore_patterns("__pycache__"))
+    kept(copy).write_text("no folder")
+    for _ in range(2):
+        assert run(copy, XDG_CACHE_HOME="") == COMPILED
+        assert run(copy, NUMBA_CACHE_DIR="kept") == COMPILED
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="root alone gives files away")
+def test_a_folder_that_another_user_lets_a_path_lead_to_stays_open(source: Path, tmp_path: Path) -> None:
+    """The user's own too, and an empty one."""
+    theirs, mine = tmp_path / "theirs", tmp_path / "mine"
+    assert run(source, NUMBA_CACHE_DIR=str(theirs)) == COMPILED
+    (folder,) = theirs.iterdir()
+    shutil.rmtree(folder)
+    mine.mkdir()
+    mine.chmod(0o755)
+    folder.symlink_to(mine)
+    for path in (theirs, folder):
+        os.lchown(path, 65534, 65534)
+    assert run(source, NUMBA_CACHE_DIR=str(theirs)) == COMPILED
+    assert (mine.stat().st_mode & 0o777, list(mine.iterdir())) == (0o755, [])
+
+
 def test_whoever_can_change_the_source_may_change_the_code(package: Path) -> None:
     """As where a group looks after the packages of a machine."""
     kept(package).chmod(0o777)

@@ -262,6 +262,14 @@ def test_a_table_whose_name_ends_a_statement_is_altered_by_none():
     assert ";" not in maintenance.compact_files()
 
 
+def test_no_procedure_is_called_on_a_table_whose_name_has_a_variable():
+    """Spark parses the text that names it, and would rewrite `root` in place of `${system:user.name}`."""
+    maintenance = Maintenance("prod", ("db", "${system:user.name}"), {})
+    made = (maintenance.compact_files(), maintenance.rewrite_manifests("a", 9), maintenance.sort_files(("a", "b")))
+    assert all(line.startswith("-- no statement") for one in made for line in one.split("\n"))
+    assert Maintenance("prod", ("db", "$events"), {}).compact_files().startswith("CALL ")
+
+
 @pytest.mark.parametrize("name", ["a--b", "it's", 'say "', "a/*b"])
 def test_a_partition_field_is_not_dropped_where_the_one_in_its_place_cannot_be_added(name):
     """Spark's shell knows no backticks, and would run what follows such a name with it, or not at all."""

@@ -180,7 +180,7 @@ def test_the_cache_is_bounded(small_table, catalog, load, folder):
         os.utime(path, (1_000_000 - age, 1_000_000 - age))
     catalog.create_table("db.other", small_table.schema()).append(more_rows(0))
     # A third table's entry fills the cache up to the last byte, and takes no room: it is sparse.
-    filler = folder / "a third table" / "x.rollup"
+    filler = folder / ("3" * 32) / "x.rollup"
     filler.parent.mkdir()
     with filler.open("wb") as sparse:
         sparse.truncate(rollup_cache.MOST_CACHE_BYTES - sum(path.stat().st_size for path in kept))
@@ -205,6 +205,22 @@ def test_the_cache_keeps_as_many_entries_as_it_may(small_table, catalog, load, f
         os.utime(newest, (1_000_000 + age, 1_000_000 + age))
     assert sorted(path.stat().st_mtime for path in entries(folder)) == [1_000_002, 1_000_003]
     assert sorted(folder.iterdir()) == sorted(path.parent for path in entries(folder))
+
+
+def test_what_else_is_in_the_folder_stays(small_table, load, folder, monkeypatch):
+    """ICESTATS_CACHE may name a folder that has one of this name already."""
+    monkeypatch.setattr(rollup_cache, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(rollup_cache, "MOST_CACHE_BYTES", 1)
+    own = [folder / "2026-01" / f"{day}.rollup" for day in range(3)]
+    (folder / "empty").mkdir(parents=True)
+    own[0].parent.mkdir()
+    read(load())
+    own += [next(folder.glob("[0-9a-f]" * 32), folder) / "notes.txt"]
+    for path in own:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"the user's")
+    read(load())
+    assert all(path.exists() for path in (*own, folder / "empty"))
 
 
 @pytest.mark.parametrize("where", ["a file", "below a file", "no such device"])

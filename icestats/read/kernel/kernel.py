@@ -193,7 +193,10 @@ _inlined = register_jitable(_nrt=False, error_model="numpy", forceinline=True)
 
 def _is_kept_privately(folder: Path) -> bool:
     """Whether numba may unpickle what it finds in a folder, which runs whatever it says; a new one is closed first."""
-    if folder.name != "__pycache__" and not any(folder.iterdir()):
+    # Of an empty XDG_CACHE_HOME numba makes a folder in the current one, which may be a table's, of a stranger.
+    if not folder.is_absolute():
+        return False
+    if folder.name != "__pycache__" and is_private(folder.parent, "*.nb[ic]") and not any(folder.iterdir()):
         folder.chmod(0o700)
     return is_private(folder, "*.nb[ic]")
 

@@ -50,6 +50,10 @@ MOST_CACHE_BYTES = 2 << 30
 """The least recently used entries are removed beyond these."""
 _Key = tuple[str, int, int | None]
 _HEAD = len(MAGIC) + 32 + 32 + 8
+_TABLES = "[0-9a-f]" * 32
+"""Names of the folders of tables."""
+_ENTRIES = ("*.rollup", "tmp*.part")
+"""Names of the files in them: what else is there is not the cache's."""
 _PLACES = re.compile(r"endpoint|\bhost\b|\bport\b|authority|account-(name|host)")
 """Names of the properties that say where a location is that names no host."""
 
@@ -290,11 +294,12 @@ def _remove_oldest(folder: Path) -> None:
     for path, _ in _newest_first(folder.glob("*.rollup"))[MOST_ENTRIES_A_TABLE:]:
         _remove(path)
     total = 0
-    for count, (path, size_bytes) in enumerate(_newest_first(folder.parent.glob("*/*")), 1):
+    entries = (path for name in _ENTRIES for path in folder.parent.glob(f"{_TABLES}/{name}"))
+    for count, (path, size_bytes) in enumerate(_newest_first(entries), 1):
         total += size_bytes
         if total > MOST_CACHE_BYTES or count > MOST_ENTRIES:
             _remove(path)
-    for path in folder.parent.iterdir():
+    for path in folder.parent.glob(_TABLES):
         # What is not empty stays.
         with contextlib.suppress(OSError):
             path.rmdir()

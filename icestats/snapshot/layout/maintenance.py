@@ -106,6 +106,9 @@ class Maintenance:
         return f"ALTER TABLE {name} {change}" if all(map(can_stand, self.identifier)) else _NO_STATEMENT
 
     def _call(self, procedure: str, more: str) -> str:
+        # Spark parses the name that is in the text once more, and fills in variables then, however it was escaped.
+        if any("${" in part for part in self.identifier):
+            return _NO_STATEMENT
         names = (part if _PLAIN_NAME.fullmatch(part) else quote_name(part) for part in self.identifier)
         table = _quote(".".join(names))
         return f"CALL {quote_name(self.catalog)}.system.{procedure}(table => {table}{more})"

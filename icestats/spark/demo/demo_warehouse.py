@@ -92,6 +92,8 @@ def _build_missing(home: Path, recipes: Sequence[DemoRecipe], say: Progress) -> 
     missing = [recipe for recipe in recipes if not is_finished(home, recipe)]
     if not missing:
         return ()
+    for recipe in missing:
+        _check_remains(home, recipe.name)
     say("starting Spark")
     properties = spark_catalog_properties(demo_catalog_properties(home)) or {}
     conf = _SHORT_LIVED if find_running_session() is None else None
@@ -152,6 +154,17 @@ def _to_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
     batches = rows.to_batches()
     return spark.range(0, 1, 1, 1).mapInArrow(lambda _: iter(batches), from_arrow_schema(rows.schema))
+
+
+def _check_remains(home: Path, name: str) -> None:
+    """Refuse a folder with something of the user's own where the remains of an earlier build would be removed."""
+    marker, folder = _marker(home, name), home / "warehouse" / DEMO_NAMESPACE / name
+    content = marker.read_bytes() if marker.exists() else b""
+    theirs = [marker] if content and b"recipe_version" not in content else []
+    if folder.is_dir():
+        theirs += [path for path in folder.iterdir() if path.name not in ("data", "metadata")]
+    if theirs:
+        raise CatalogError(f"{theirs[0]} is none of the demo warehouse's: set ICESTATS_HOME to a folder of its own")
 
 
 def _remove_remains(home: Path, name: str) -> None:
