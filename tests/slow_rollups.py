@@ -53,7 +53,9 @@ def order_of_real(kind: str, raw: bytes) -> tuple[Any, bytes] | None:
 def slow_cell(files: list[dict[str, Any]], column: Field) -> dict[str, Any]:
     cell: dict[str, Any] = {"field_id": column.field_id, "valueless_file_count": 0}
     maps = [{name: dict(f[name] or []) for name in METRICS} for f in files]
-    for m in maps:
+    for f, m in zip(files, maps, strict=True):
+        if f["record_count"] == 0:
+            m |= {name: {column.field_id: 0} | m[name] for name in METRICS[1:4]}
         counted = [max(m[name].get(column.field_id, 0), 0) for name in METRICS[2:4]]
         if 0 <= m["value_counts"].get(column.field_id, -1) < sum(counted):
             m |= {name: {} for name in METRICS[1:4]}

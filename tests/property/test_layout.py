@@ -88,15 +88,17 @@ def test_depths_are_those_of_looking_each_key_up(files: list[File], type_text: s
     for file in known:
         keys[file[2][0]] += file[3]
         keys[file[2][1]] += file[3]
-    assert look_up([file[2] for file in known], keys, len(files) - len(known)) == figures_of(column.files)
-    assert (column.files.range_count, column.files.unknown_count) == (len(files), len(files) - len(known))
-    # A manifest with one file without bounds has none.
-    whole = {file[0] for file in files} - {file[0] for file in files if file[2] is None}
+    # A file without rows has nothing to bound.
+    unknown = [file for file in files if file[2] is None and file[3]]
+    assert look_up([file[2] for file in known], keys, len(unknown)) == figures_of(column.files)
+    assert (column.files.range_count, column.files.unknown_count) == (len(files), len(unknown))
+    # A manifest with one file that lacks bounds has none.
+    whole = {file[0] for file in known} - {file[0] for file in unknown}
     groups = [
         (min(f[2][0] for f in known if f[0] == number), max(f[2][1] for f in known if f[0] == number))
         for number in whole
     ]
-    lacking = len({file[0] for file in files}) - len(whole)
+    lacking = len({file[0] for file in unknown})
     assert column.manifests.unknown_count == lacking
     assert column.manifests.range_count == 4
     assert look_up(groups, keys, lacking) == figures_of(column.manifests)

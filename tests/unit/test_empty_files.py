@@ -32,6 +32,12 @@ def test_files_without_rows_are_scanned_beside_others(
     assert (found.value_count, found.null_value_count) == (rows, int(rows > 0))
     assert plan.file_count == len(row_counts)
     assert table.estimate("id >= 1", actual=True).actual == max(rows - 1, 0)
+    for one in table.columns().to_pylist():
+        assert (one["value_count"], one["null_value_count"]) == (rows, int(rows > 0)), one["name"]
+        lacking = {name for name, count in one["missing_files"] if count}
+        assert not lacking & {"value_count", "null_value_count", "lower_bound", "upper_bound"}
+    assert not any("without bounds" in finding.title for finding in table.layout().findings)
+    assert table.plan("id = 2").steps[-1].kept == min(rows, 1)
 
 
 def test_a_column_that_has_no_type_in_a_file_is_null_there(

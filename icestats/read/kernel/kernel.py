@@ -834,16 +834,25 @@ def _add_side(
 
 
 @_inlined
-def _add_columns(data: Bytes, frame: Frame, groups: GroupArrays, first: _Integer, second: _Integer) -> _Integer:
-    """Add the metrics of one data file to its groups, and forget them; negative where a sum has run over."""
+def _add_columns(
+    data: Bytes, frame: Frame, groups: GroupArrays, records: _Integer, first: _Integer, second: _Integer
+) -> _Integer:
+    """Add the metrics of one data file to its groups, and forget them; negative where a sum has run over.
+
+    A file without rows has no values, whether it says so or not.
+    """
     overflow = 0
     twice = second >= 0
     for column in range(frame.flags.size):
         bits = np.int64(frame.flags[column])
-        if bits == 0:
+        if bits == 0 and records != 0:
             continue
         frame.flags[column] = 0
         values = frame.values[np.uint64(column)]
+        if records == 0:
+            for metric in range(1, 4):
+                values[metric] &= -((bits >> metric) & 1)
+            bits |= 14
         bits = _known_counts(values, bits)
         cell = groups.cells[np.uint64(first), np.uint64(column)]
         other = groups.cells[np.uint64(max(second, 0)), np.uint64(column)]
@@ -963,7 +972,7 @@ def _add_entry(data: Bytes, frame: Frame, groups: GroupArrays, job: Job, manifes
     if partition >= 0:
         overflow |= _add_row(groups.rows[partition], content, vector, records, size, snapshot_id, ms)
     if content == 0:
-        overflow |= _add_columns(data, frame, groups, manifest, partition)
+        overflow |= _add_columns(data, frame, groups, records, manifest, partition)
     return DONE if overflow >= 0 else FAILED
 
 

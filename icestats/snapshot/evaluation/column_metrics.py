@@ -37,7 +37,7 @@ class ColumnMetrics:
     """The bounds as single values (or the values themselves): the evidence."""
     upper_bytes: pa.Array
     valueless: Mask
-    """No value that compares: all are null, or all are NaN."""
+    """No value that compares: all are null, or all are NaN, or there are no rows."""
     is_exact: bool = False
     """Each group is one value, and both bounds are that value."""
 
@@ -163,11 +163,12 @@ def build_metrics(field: Field, row_counts: Longs, arrays: Mapping[str, pa.Array
     Notes
     -----
     The counts of a field of a struct may leave out rows whose struct is null, as those of ORC files do: these rows are
-    null too. Where values are not counted, nothing is known of them.
+    null too. Where values are not counted, nothing is known of them; but where there are no rows, there are none.
     """
     # A negative count is none: old writers left such behind. Nor are counts that contradict each other.
     counts = [arrays[name].fill_null(MISSING).to_numpy(zero_copy_only=False) for name in _COUNTS]
-    values, nulls, nans = (np.maximum(found, MISSING) for found in counts)
+    least = np.where(row_counts == 0, 0, MISSING)
+    values, nulls, nans = (np.maximum(found, least) for found in counts)
     most = np.where(values == MISSING, row_counts, values)
     is_possible = (nulls <= most) & (nans <= most - np.maximum(nulls, 0))
     values, nulls, nans = (np.where(is_possible, found, MISSING) for found in (values, nulls, nans))
@@ -175,7 +176,8 @@ def build_metrics(field: Field, row_counts: Longs, arrays: Mapping[str, pa.Array
         uncounted = np.where(values == MISSING, 0, np.maximum(row_counts - values, 0))
         nulls = np.where((nulls == MISSING) | (values == MISSING), MISSING, nulls + uncounted)
         values = np.where(values == MISSING, MISSING, values + uncounted)
-    return _build(field.type, (values, nulls, nans), *(arrays[name] for name in _BOUNDS))
+    found = _build(field.type, (values, nulls, nans), *(arrays[name] for name in _BOUNDS))
+    return replace(found, valueless=found.valueless | (row_counts == 0))
 
 
 def _build(type_text: str, counts: tuple[Longs, Longs, Longs], lower: pa.Array, upper: pa.Array) -> ColumnMetrics:
