@@ -166,7 +166,7 @@ def find_partition_places(metadata: TableMetadata, schema: Schema) -> Mapping[in
     return {column.field_id: place for place, column in enumerate(_find_columns(metadata, schema))}
 
 
-def find_partition_types(metadata: TableMetadata, schema: Schema) -> Mapping[int, str | None]:
+def find_partition_value_types(metadata: TableMetadata, schema: Schema) -> Mapping[int, str | None]:
     """Return the type of each partition field, by field id: of an earlier schema where its column is dropped."""
     return {column.field_id: column.type for column in _find_columns(metadata, schema)}
 

@@ -13,7 +13,7 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field, PartitionField, Schema, TableMetadata
 from icestats.iceberg.value_order import Longs
 from icestats.snapshot.evaluation.column_metrics import ColumnMetrics, table_metrics, value_metrics
-from icestats.snapshot.evaluation.partition_groups import find_partition_places, find_partition_types
+from icestats.snapshot.evaluation.partition_groups import find_partition_places, find_partition_value_types
 
 _NARROW = 4
 """Integers are counted instead of sorted where they span this many times as many values as there are of them."""
@@ -97,7 +97,7 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
         files["spec_id"].unique().to_pylist(), key=lambda spec_id: (spec_id != metadata.default_spec_id, -spec_id)
     )
     fields: dict[int, PartitionField] = {}
-    types = find_partition_types(metadata, schema)
+    types = find_partition_value_types(metadata, schema)
     for spec_id in used:
         for field in metadata.specs[spec_id].fields:
             if field.transform != "void" and types[field.field_id] is not None:
