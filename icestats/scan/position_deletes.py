@@ -137,12 +137,14 @@ def read_positions(
             raise ValueError(f"{rows:,} deleted positions in {len(data):,} bytes, at most {limit // _ROW_BYTES:,}")
         allowance.take(rows)
         limit += rows * (2 * LEVEL_SIZE_BYTES + _ROW_BYTES)
-        is_coded = _is_coded(pq.read_metadata(pa.BufferReader(data)))
+        metadata = pq.read_metadata(pa.BufferReader(data))
+        is_coded = _is_coded(metadata)
         for group in footer.row_groups:
             for column, chunk in zip(footer.columns, group.chunks, strict=True):
                 if column.path in _COLUMNS:
                     limit -= measure_chunk(data, chunk, column, limit, keeps_dictionary=is_coded)
-        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=_COLUMNS[:1] if is_coded else None)
+        as_dictionary = _COLUMNS[:1] if is_coded else None
+        file = pq.ParquetFile(pa.BufferReader(data), metadata=metadata, read_dictionary=as_dictionary)
         kinds = [file.schema_arrow.field(name).type for name in _COLUMNS]
         has_paths = pa.types.is_dictionary(kinds[0]) if is_coded else pa.types.is_string(kinds[0])
         if not has_paths or kinds[1] != pa.int64():

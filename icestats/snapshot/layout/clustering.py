@@ -182,11 +182,7 @@ def _measure(
         valueless_count=valueless,
     )
     valueless = int((metrics.valueless & ~known).sum())
-    partitions = files.partitions[known]
-    within = [
-        _within_partitions(partitions, numbers, len(keys), half_of_rows, of)
-        for of in (np.ones(count, np.bool_), numbers[:count] < numbers[count:])
-    ]
+    within, within_mixed = _within_partitions(files.partitions[known], numbers, len(keys), half_of_rows)
     return FieldLayout(
         name=name,
         kind=kind,
@@ -200,19 +196,21 @@ def _measure(
             unknown_count=len(known) - count - valueless,
             valueless_count=valueless,
         ),
-        files_of_partition=within[0],
-        mixed_files_of_partition=within[1],
+        files_of_partition=within,
+        mixed_files_of_partition=within_mixed,
     )
 
 
 def _within_partitions(
-    partitions: Longs, numbers: Longs, key_count: int, weights: npt.NDArray[np.float64], of: npt.NDArray[np.bool_]
-) -> Depth:
-    """Look keys up among some files of their own partition; files without bounds are left out."""
+    partitions: Longs, numbers: Longs, key_count: int, weights: npt.NDArray[np.float64]
+) -> tuple[Depth, Depth]:
+    """Look keys up among the files of their own partition, and among those of several values; all have bounds."""
     # Partition first, then the key's number: ranges of different partitions do not meet.
     places, keys = build_ranks(np.tile(partitions, 2) * key_count + numbers)
     shares = _sum_weights(places, weights, len(keys))
-    return build_depth(places[: len(partitions)][of], places[len(partitions) :][of], shares)
+    lower, upper = places[: len(partitions)], places[len(partitions) :]
+    is_mixed = lower < upper
+    return build_depth(lower, upper, shares), build_depth(lower[is_mixed], upper[is_mixed], shares)
 
 
 def predict_manifest_depth(files: FileSet, field_id: int, manifest_size_bytes: int) -> tuple[float, int]:
