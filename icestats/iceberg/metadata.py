@@ -263,6 +263,11 @@ class TableMetadata:
         """The current schema."""
         return self.schemas[self.current_schema_id]
 
+    @property
+    def schemas_by_age(self) -> tuple[Schema, ...]:
+        """The current schema, then all, the newest first: where to look up a column that may be gone."""
+        return (self.schema, *reversed(tuple(self.schemas.values())))
+
     def find_schema(self, snapshot_id: int | None = None, ref: str | None = None) -> Schema:
         """Return the schema to read the result of `find_snapshot` with, by Iceberg's rules.
 

@@ -384,7 +384,7 @@ def find_partitions(files: pa.Table, metadata: TableMetadata) -> dict[str, Parti
 def build_scanned_keys(groups: pa.Table, metadata: TableMetadata) -> list[PartitionKey]:
     """Return the partition of each row of a table that has `partition` and `spec_id`."""
     structs, columns = combine_chunks(groups["partition"]), enumerate(_partition_columns(metadata))
-    retyped = find_retyped_fields(metadata.specs, _list_schemas(metadata))
+    retyped = find_retyped_fields(metadata.specs, metadata.schemas_by_age)
     by_field = {
         one.field_id: encode_values(values, _type_of(values, (one.type, *retyped.get(one.field_id, ()))))
         for one, values in ((one, structs.field(i)) for i, one in columns)
@@ -410,11 +410,7 @@ def _type_of(values: pa.Array, types: Sequence[str]) -> str:
 
 
 def _partition_columns(metadata: TableMetadata) -> tuple[PartitionColumn, ...]:
-    return find_partition_columns(metadata.specs, _list_schemas(metadata))
-
-
-def _list_schemas(metadata: TableMetadata) -> list[Schema]:
-    return [metadata.schema, *reversed(list(metadata.schemas.values()))]
+    return find_partition_columns(metadata.specs, metadata.schemas_by_age)
 
 
 def build_statistics(

@@ -271,15 +271,21 @@ def test_what_others_commit_right_behind_the_last_look_is_not_undone(
     assert explorer.state.phase != "undone"
 
 
-def test_a_commit_can_be_undone_though_others_have_appended_before_it(
-    explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
-) -> None:
-    """The panel then shows their snapshot; what it has committed itself is of the one before."""
-    panel, state = explorer.parts["compute"], explorer.state
+def compute_before_an_append(explorer: Explorer, catalog: SqlCatalog) -> Part:
+    """Make statistics of manifests, to which others append then."""
+    panel = explorer.parts["compute"]
     choose_manifests(panel)
     press(panel, "start")
     assert explorer.wait()
     catalog.load_table("db.hostile").append(build_rows(2))
+    return panel
+
+
+def test_a_commit_can_be_undone_though_others_have_appended_before_it(
+    explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
+) -> None:
+    """The panel then shows their snapshot; what it has committed itself is of the one before."""
+    panel, state = compute_before_an_append(explorer, catalog), explorer.state
     press(panel, "commit")
     assert explorer.wait()
     assert is_disabled(panel, "undo") == (False,)
@@ -294,11 +300,7 @@ def test_what_is_undone_is_the_own_commit_though_others_have_statistics_of_a_lat
     explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
 ) -> None:
     """As an INSERT of Trino's leaves them, which the panel shows once it has committed."""
-    panel, state = explorer.parts["compute"], explorer.state
-    choose_manifests(panel)
-    press(panel, "start")
-    assert explorer.wait()
-    catalog.load_table("db.hostile").append(build_rows(2))
+    panel, state = compute_before_an_append(explorer, catalog), explorer.state
     theirs = catalog.load_table("db.hostile")
     commit(theirs, blob(theirs, THETA, 3, b"theta", ndv="7"))
     for verb in ("commit", "undo", "undo_now"):

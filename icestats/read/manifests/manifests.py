@@ -305,9 +305,8 @@ def find_partition_types(
     manifests: Iterable[ManifestToRead], metadata: TableMetadata, storage: FileReader
 ) -> tuple[PartitionColumn, ...]:
     """Return the partition fields of all specs with their types; the manifests tell those that schemas leave open."""
-    schemas = [metadata.schema, *reversed(list(metadata.schemas.values()))]
-    columns = find_partition_columns(metadata.specs, schemas)
-    retyped = find_retyped_fields(metadata.specs, schemas)
+    columns = find_partition_columns(metadata.specs, metadata.schemas_by_age)
+    retyped = find_retyped_fields(metadata.specs, metadata.schemas_by_age)
     missing = {column.field_id for column in columns if column.type is None} | retyped.keys()
     if not missing:
         return columns

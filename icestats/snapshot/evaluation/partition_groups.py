@@ -172,8 +172,7 @@ def find_partition_value_types(metadata: TableMetadata, schema: Schema) -> Mappi
 
 
 def _find_columns(metadata: TableMetadata, schema: Schema) -> tuple[PartitionColumn, ...]:
-    earlier = reversed(list(metadata.schemas.values()))
-    return find_partition_columns(metadata.specs, [schema, metadata.schema, *earlier])
+    return find_partition_columns(metadata.specs, [schema, *metadata.schemas_by_age])
 
 
 def build_partition_keys(groups: pa.Table, metadata: TableMetadata, schema: Schema) -> list[PartitionKey | None]:
