@@ -22,8 +22,8 @@ from __future__ import annotations
 import copyreg
 import operator
 import re
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from typing import SupportsIndex
 
 __all__ = [
@@ -92,6 +92,16 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+@contextmanager
+def said_if_cut(note: str) -> Iterator[None]:
+    """Add a note to an interrupt of the block: what was done, or may be, when it came."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(note)
+        raise
 
 
 class IcestatsError(Exception):

@@ -30,7 +30,7 @@ from icestats.commit.table_state import (
     table_name,
     write_file,
 )
-from icestats.errors import CommitError, IcestatsError
+from icestats.errors import CommitError, IcestatsError, said_if_cut
 from icestats.iceberg.catalog import explain_catalog_error
 
 if TYPE_CHECKING:
@@ -154,12 +154,9 @@ def commit_entries(
     CommitError
         The catalog refused; or it gave no answer, or one without the changes, and they are not seen in the metadata.
     """
-    try:
+    kept = f", and {', '.join(paths)} is left on storage in case it has" if paths else ""
+    with said_if_cut(f"interrupted while committing to {table_name(table)}: whether it arrived is unknown{kept}"):
         return _commit_entries(table, changes, left, paths, schema_id)
-    except KeyboardInterrupt as interrupt:
-        kept = f", and {', '.join(paths)} is left on storage in case it has" if paths else ""
-        interrupt.add_note(f"interrupted while committing to {table_name(table)}: whether it arrived is unknown{kept}")
-        raise
 
 
 def _commit_entries(

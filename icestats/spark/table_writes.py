@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from icestats.answers.text import printable, quote_name
-from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
+from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError, said_if_cut
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.confined_io import find_long_wait, find_unsafe_deletes
 from icestats.iceberg.metadata import read_metadata
@@ -100,14 +100,9 @@ def write_dataframe(
             writer = frame.writeTo(identifier)
             for key, value in snapshot_properties.items():
                 writer = writer.option(f"snapshot-property.{key}", value)
-            try:
-                with explained_errors(frame.sparkSession, doing, partial(explain, look=look)):
-                    writer.append() if mode == "append" else writer.overwritePartitions()
-            except KeyboardInterrupt as interrupt:
-                interrupt.add_note(
-                    f"interrupted while writing to {source.name}: its rows may still arrive, look before writing again"
-                )
-                raise
+            note = f"interrupted while writing to {source.name}: its rows may still arrive, look before writing again"
+            with said_if_cut(note), explained_errors(frame.sparkSession, doing, partial(explain, look=look)):
+                writer.append() if mode == "append" else writer.overwritePartitions()
 
 
 def _explain_writing(source: Source, said: str, look: Look | None = None) -> CommitError:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from icestats.answers.text import one_line, printable
-from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError
+from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError, said_if_cut
 from icestats.iceberg.catalog import explain_catalog_error, load_iceberg_table, load_writable_table
 from icestats.table.statistics import CommitReport
 from icestats.table.table import Table, check_table
@@ -171,7 +171,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     try:
         change(transaction, {_WRITE_ID: write_id})
         is_sent = True
-        with _said_if_cut(note):
+        with said_if_cut(note):
             transaction.commit_transaction()
     except IcestatsError:
         raise
@@ -254,7 +254,7 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
     write_dataframe(frame, table._source, mode, {_WRITE_ID: write_id}, partial(_explain_failure, table, write_id))
     written = f"the rows are written to {table.name}"
     try:
-        with _said_if_cut(f"{written}: do not write them again"):
+        with said_if_cut(f"{written}: do not write them again"):
             fresh = table.refresh()
     except IcestatsError as error:
         raise CommitError(f"{written}, which cannot be read now: {error}") from error
@@ -266,7 +266,7 @@ def _register(table: Table, snapshot_id: int | None) -> Written:
         return Written(table.refresh(), None, None, "")
     report, lacks = None, "its manifests' statistics are not"
     try:
-        with _said_if_cut(f"the rows are in snapshot {snapshot_id} of {table.name}: do not write them again"):
+        with said_if_cut(f"the rows are in snapshot {snapshot_id} of {table.name}: do not write them again"):
             table = table.refresh()
             report = table.compute(manifests=True).commit()
             lacks = "and its manifests' statistics too, but `table` is as it was before these"
@@ -278,13 +278,3 @@ def _register(table: Table, snapshot_id: int | None) -> Written:
         _LOG.warning(printable(message))
         return Written(table, snapshot_id, report, message)
     return Written(table, snapshot_id, report, "")
-
-
-@contextmanager
-def _said_if_cut(note: str) -> Iterator[None]:
-    """Add a note to an interrupt of what follows the rows."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        interrupt.add_note(note)
-        raise
