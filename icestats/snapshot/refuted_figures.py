@@ -18,6 +18,12 @@ _COUNTS = {
     "null_value_count": ("null_value_count", "nulls"),
     "nan_value_count": ("nan_value_count", "NaN"),
 }
+# Beside its filters of row groups: https://github.com/apache/iceberg/issues/18173. Spark's vectorized reader takes such
+# values for microseconds too where they are in a dictionary, and rewrites them so.
+_IN_MILLISECONDS = (
+    ", in milliseconds by add_files: engines skip rows, Spark may read 2020 as 1970; set "
+    "read.parquet.vectorization.enabled to false, then rewrite these files"
+)
 _ENDS: Mapping[str, Callable[[Any, Any], bool]] = {"lower_bound": operator.lt, "upper_bound": operator.gt}
 
 
@@ -49,8 +55,14 @@ def find_refuted(figures: Mapping[str, Any], files: Mapping[str, Any], *, has_de
                 # A bound that is cut inside of a character, or no value of the type, refutes nothing.
                 continue
             if is_beyond(*ends):
-                return one_line(f"column {files['name']!r}: values beyond the bounds of data files")
+                scaled = _IN_MILLISECONDS if _is_in_milliseconds(files["type"], *ends) else ""
+                return one_line(f"column {files['name']!r}: values beyond the bounds of data files{scaled}")
     return ""
+
+
+def _is_in_milliseconds(type_text: str, stated: Any, listed: Any) -> bool:
+    """Whether a bound is a value in milliseconds, which is read as microseconds."""
+    return type_text in ("timestamp", "timestamptz") and listed != 0 and stated // 1000 == listed
 
 
 def find_refuted_scan(refute: Refute, found: TableStatistics) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
 import icestats
 from icestats.commit.puffin_writer import NewBlob
@@ -314,3 +315,22 @@ def test_an_ndv_of_a_partition_is_no_more_than_the_rows_that_it_has_now(
     rows = icestats.load("db.shrunk", catalog=catalog_properties).partitions().to_pylist()
     assert [dict(row["ndvs"])[2] for row in rows] == [3, 50]
     assert all(dict(row["ndv_commits_behind"])[2] for row in rows)
+
+
+def test_bounds_in_milliseconds_are_named_as_the_cause(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """Of files whose timestamps are in milliseconds Spark's `add_files` takes the bounds for microseconds."""
+    rows = pa.table({"at": pa.array([1_577_836_800_000_001, 1_609_459_200_000_000], pa.timestamp("us", "UTC"))})
+    made = catalog.create_table("db.migrated", rows.schema)
+    with made.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        for file in _dataframe_to_data_files(table_metadata=made.metadata, df=rows, io=made.io):
+            file.lower_bounds[1], file.upper_bounds[1] = (
+                encode_value("long", one.value // 1000) for one in rows["at"].combine_chunks()
+            )
+            append.append_data_file(file)
+    table = load("db.migrated")
+    (finding,) = table._say_refuted(compute_here(table).found).findings
+    assert finding.severity == "error"
+    assert "column 'at': values beyond the bounds of data files, in milliseconds by add_files" in finding.evidence
+    assert "set read.parquet.vectorization.enabled to false, then rewrite these files" in finding.evidence

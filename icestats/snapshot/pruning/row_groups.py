@@ -1,13 +1,16 @@
 """Row groups of Parquet files, by their footers.
 
-Source: Parquet format, "File format" and "Statistics"; Iceberg spec, "Parquet" (columns go by field id).
+Source: Parquet format, "File format" and "Statistics"; Iceberg spec, "Parquet" (columns go by field id) and "Column
+Projection" (where a file has none, by the table's name mapping).
 """
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -30,6 +33,8 @@ from icestats.read.parquet.parquet_footer import (
 
 FILE_COLUMNS = ("file_path", "file_format", "record_count", "file_size_in_bytes")
 """What has to be known of a file."""
+NAME_MAPPING = "schema.name-mapping.default"
+"""The table's property by which columns go of files that have no field ids."""
 _TAIL = 64 << 10
 _READERS = 8
 MOST_FOOTER_BYTES = 4 << 30
@@ -43,7 +48,9 @@ _KINDS = {
 """What values of a type are in Parquet; types that are not here have no bounds."""
 
 
-def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Field]) -> tuple[pa.Table, int]:
+def read_row_groups(
+    storage: FileReader, files: pa.Table, columns: Sequence[Field], name_mapping: str | None = None
+) -> tuple[pa.Table, int]:
     """Read the footers of data files.
 
     Parameters
@@ -54,6 +61,8 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
         `file_metrics_schema` with paths.
     columns : sequence of Field
         The columns whose statistics are wanted.
+    name_mapping : str, optional
+        The table's `schema.name-mapping.default`, for files whose columns have no ids, as `add_files` takes in.
 
     Returns
     -------
@@ -72,6 +81,7 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
     schema = row_group_metrics_schema([column.field_id for column in columns])
     place = schema.get_field_index("file_index")
     left, lock = MOST_FOOTER_BYTES, threading.Lock()
+    ids = _parse_mapping(name_mapping)
 
     def read(row: Mapping[str, Any]) -> tuple[pa.Table, int]:
         nonlocal left
@@ -86,7 +96,7 @@ def read_row_groups(storage: FileReader, files: pa.Table, columns: Sequence[Fiel
                 # Manifests may name a file any number of times.
                 what = f"the footers of the files have more than {MOST_FOOTER_BYTES:,} bytes together"
                 raise MetadataError(f"{what}: plan with a filter that leaves fewer files", row["file_path"])
-            groups = [{"file_index": 0, **one} for one in _row_groups(_parse(tail, row), columns)]
+            groups = [{"file_index": 0, **one} for one in _row_groups(_parse(tail, row), columns, ids)]
             return pa.Table.from_pylist(groups, schema), len(tail)
 
     with ThreadPoolExecutor(_READERS, thread_name_prefix="icestats-footers") as pool:
@@ -120,8 +130,27 @@ def _damaged(row: Mapping[str, Any], error: ValueError) -> MetadataError:
     return MetadataError(f"the Parquet footer cannot be read: {error}", row["file_path"], row["file_size_in_bytes"])
 
 
-def _row_groups(footer: ParquetFooter, columns: Sequence[Field]) -> Iterator[dict[str, Any]]:
-    places = {column.field_id: i for i, column in enumerate(footer.columns) if not column.is_repeated}
+def _parse_mapping(name_mapping: str | None) -> Mapping[str, int]:
+    """Return the ids of top-level columns by name; nothing of a mapping that cannot be read.
+
+    A name with a full stop could be that of a field in a struct, and of one that two columns have nothing is known.
+    """
+    try:
+        mapped = [one for one in json.loads(name_mapping or "[]") if "field-id" in one]
+        pairs = [(name, one["field-id"]) for one in mapped if isinstance(one["names"], list) for name in one["names"]]
+        counts = Counter(name for name, _ in pairs)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return {}
+    return {name: field_id for name, field_id in pairs if counts[name] == 1 and "." not in name}
+
+
+def _row_groups(footer: ParquetFooter, columns: Sequence[Field], ids: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    has_ids = any(column.field_id is not None for column in footer.columns)
+    places = {
+        column.field_id if has_ids else ids.get(column.path): i
+        for i, column in enumerate(footer.columns)
+        if not column.is_repeated
+    }
     wanted = [(column, places[column.field_id]) for column in columns if column.field_id in places]
     for number, group in enumerate(footer.row_groups):
         size = sum(chunk.compressed_size for chunk in group.chunks)
