@@ -70,6 +70,9 @@ def run() -> int:
         sys.stderr.close()
         code = 1
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            # Python before 3.12 wraps what interrupts the making of a class, as modules are imported.
+            raise KeyboardInterrupt from None
         if os.environ.get("ICESTATS_DEBUG"):
             raise
         _complain(_explain_unexpected(error))

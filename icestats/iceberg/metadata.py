@@ -390,6 +390,32 @@ def parse_count(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
+_SIZED = {
+    "added": ("added-data-files", "added-delete-files"),
+    "removed": ("deleted-data-files", "removed-delete-files"),
+}
+"""The files whose sizes a summary adds up, as those that a snapshot has added, and removed."""
+
+
+def find_stated_size(metadata: TableMetadata, snapshot: Snapshot) -> int | None:
+    """Return the bytes of a snapshot's files as its summary states them, None where sizes have been left out.
+
+    Iceberg's procedures `migrate`, `snapshot` and `add_files` append whole manifests: no summary has the sizes of their
+    files, and the totals of later ones go on from there.
+    """
+    stated = parse_count(snapshot.summary.get("total-files-size"))
+    if stated == 0 and parse_count(snapshot.summary.get("total-data-files")):
+        return None
+    return None if any(_leaves_out_sizes(one.summary) for one in metadata.ancestors(snapshot)) else stated
+
+
+def _leaves_out_sizes(summary: Mapping[str, str]) -> bool:
+    return any(
+        f"{change}-files-size" not in summary and any(parse_count(summary.get(name)) for name in names)
+        for change, names in _SIZED.items()
+    )
+
+
 def read_metadata(storage: FileReader, location: str) -> TableMetadata:
     """Read a metadata.json, plain or gzipped.
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from icestats.answers.markup import Markup, build_answer, element
 from icestats.answers.text import counted, printable_lines, render_bytes, render_count, render_time
-from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata, parse_count
+from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata, find_stated_size
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.types import decode_value, to_integer
 from icestats.read.puffin.statistics_age import StatisticsAge, count_ages, find_listed_blobs, find_listed_traps
@@ -53,7 +53,7 @@ class Overview:
     delete_record_count: int | None
     """Records in live delete files."""
     file_size_in_bytes: int | None
-    """Of data and delete files, as the snapshot's summary states it."""
+    """Of data and delete files, as the snapshot's summary states it; None where summaries leave out sizes."""
     statistics_column_count: int
     """Columns with an NDV that is listed for this snapshot or an ancestor, each of the nearest that has one."""
     statistics_stale_column_count: int
@@ -119,7 +119,7 @@ def build_overview(
         delete_file_count=_total(deletes, "files"),
         record_count=_total(data, "rows"),
         delete_record_count=_total(deletes, "rows"),
-        file_size_in_bytes=_summary_size(snapshot),
+        file_size_in_bytes=0 if snapshot is None else find_stated_size(metadata, snapshot),
         statistics_column_count=len(ages),
         statistics_stale_column_count=lost + sum(one.commits > 0 for one in dated),
         statistics_commits_behind=None if age is None else age.commits,
@@ -140,12 +140,6 @@ def _total(manifests: pa.Table, what: str) -> int | None:
     if any(column.null_count for column in counts):
         return None
     return sum(pc.sum(column).as_py() or 0 for column in counts)
-
-
-def _summary_size(snapshot: Snapshot | None) -> int | None:
-    if snapshot is None:
-        return 0
-    return parse_count(snapshot.summary.get("total-files-size"))
 
 
 def _statistics_ages(

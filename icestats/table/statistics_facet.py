@@ -23,7 +23,7 @@ from icestats.errors import (
     read_snapshot_id,
 )
 from icestats.iceberg.catalog import find_configured_name, load_iceberg_table, load_writable_table
-from icestats.iceberg.metadata import match_names, parse_count
+from icestats.iceberg.metadata import find_stated_size, match_names
 from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:
@@ -546,7 +546,7 @@ class StatisticsFiles(Contents):
         return found
 
     def _find_size_bytes(self) -> int:
-        stated = parse_count(self._reader.require_snapshot().summary.get("total-files-size"))
+        stated = find_stated_size(self.metadata, self._reader.require_snapshot())
         return pc.sum(self.files()["file_size_in_bytes"]).as_py() or 0 if stated is None else stated
 
     def remove_statistics(

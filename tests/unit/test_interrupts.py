@@ -175,3 +175,26 @@ def test_an_interrupt_that_comes_in_a_callback_is_not_lost(small_table, tmp_path
     environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
+
+
+CLASS = """
+import click, sys
+from icestats.cli import entry, command_line
+
+class Interrupted:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+
+@command_line.cli.command("make")
+def make():
+    class Made:
+        field = Interrupted()
+
+sys.argv = ["icestats", "make"]
+entry.main()
+"""
+
+
+def test_an_interrupt_while_a_class_is_made_is_one():
+    done = subprocess.run([sys.executable, "-c", CLASS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
