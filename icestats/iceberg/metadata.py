@@ -391,10 +391,10 @@ def parse_count(text: str | None) -> int | None:
 
 
 _SIZED = {
-    "added": ("added-data-files", "added-delete-files"),
-    "removed": ("deleted-data-files", "removed-delete-files"),
+    "added-files-size": ("added-data-files", "added-delete-files"),
+    "removed-files-size": ("deleted-data-files", "removed-delete-files"),
 }
-"""The files whose sizes a summary adds up, as those that a snapshot has added, and removed."""
+"""Of a summary: a size, and the files that it is of."""
 
 
 def find_stated_size(metadata: TableMetadata, snapshot: Snapshot) -> int | None:
@@ -406,14 +406,16 @@ def find_stated_size(metadata: TableMetadata, snapshot: Snapshot) -> int | None:
     stated = parse_count(snapshot.summary.get("total-files-size"))
     if stated == 0 and parse_count(snapshot.summary.get("total-data-files")):
         return None
-    return None if any(_leaves_out_sizes(one.summary) for one in metadata.ancestors(snapshot)) else stated
+    return None if any(find_left_out_sizes(one.summary) for one in metadata.ancestors(snapshot)) else stated
 
 
-def _leaves_out_sizes(summary: Mapping[str, str]) -> bool:
-    return any(
-        f"{change}-files-size" not in summary and any(parse_count(summary.get(name)) for name in names)
-        for change, names in _SIZED.items()
-    )
+def find_left_out_sizes(summary: Mapping[str, str]) -> list[str]:
+    """Return the sizes that a summary does not have though it has files that they are of."""
+    return [
+        size
+        for size, names in _SIZED.items()
+        if size not in summary and any(parse_count(summary.get(name)) for name in names)
+    ]
 
 
 def read_metadata(storage: FileReader, location: str) -> TableMetadata:

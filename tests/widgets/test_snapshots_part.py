@@ -60,6 +60,12 @@ def test_a_change_that_is_not_stated_is_not_0(hostile_table: icestats.Table) -> 
     silent = {key: replace(one, summary={"operation": "append"}) for key, one in metadata.snapshots.items()}
     row = build_snapshot_rows(replace(metadata, snapshots=silent))[0]["cells"]
     assert [cell["t"] for cell in row[2:9]] == ["–", "–", "–", "–", "–", "unknown", "unknown"]
+    # As Iceberg's `add_files` leaves it.
+    totals = {"total-records": "9", "total-data-files": "9", "total-files-size": "0"}
+    summary = {"added-data-files": "2", "added-records": "7", **totals}
+    imported = {key: replace(one, summary=summary) for key, one in silent.items()}
+    row = build_snapshot_rows(replace(metadata, snapshots=imported))[0]["cells"]
+    assert [cell["t"] for cell in row[2:7]] == ["7", "0", "+2", "–", "0 B"]
 
 
 def test_two_snapshots_are_compared(explorer: Explorer, part: Part) -> None:

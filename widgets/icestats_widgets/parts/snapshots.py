@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes, render_time
-from icestats.iceberg.metadata import Snapshot, TableMetadata, parse_count
+from icestats.iceberg.metadata import Snapshot, TableMetadata, find_left_out_sizes, parse_count
 from icestats_widgets.page.blocks import Block, button, card_block, fact, facts_block, text_block
 from icestats_widgets.page.cells import Cell, bytes_cell, change_cell, count_cell, text_cell
 from icestats_widgets.page.grid import Row, Seen
@@ -224,6 +224,7 @@ def _read_counts(summary: Mapping[str, str]) -> dict[str, int | None]:
     }
     added, removed = counts["added-data-files"], counts["deleted-data-files"]
     positions, equality = counts["added-position-deletes"], counts["added-equality-deletes"]
+    counts |= dict.fromkeys(find_left_out_sizes(summary))
     return counts | {
         "files": None if added is None or removed is None else added - removed,
         "deletes": None if positions is None or equality is None else positions + equality,
