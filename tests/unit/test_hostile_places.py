@@ -27,6 +27,7 @@ from icestats.commit.preview_manifest_list import build_preview_manifest_list, r
 from icestats.commit.puffin_writer import CarriedBlob, write_puffin
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
 from icestats.iceberg import storage
+from icestats.iceberg.filters.row_filter import MAX_PARTITION_SPECS
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.iceberg.partition_columns import MAX_PARTITION_FIELDS
 from icestats.iceberg.storage import Storage, check_local, local_path
@@ -303,6 +304,15 @@ def test_partition_fields_without_end_are_refused(document, changed):
     table = icestats.load(changed())
     for ask in (table.manifests, table.files, lambda: table.plan("id = 1")):
         refused(ask, "fields, expected 10,000 at most")
+
+
+def test_partition_specs_without_end_are_no_wait_for_a_filter(document, changed):
+    """100,000 specs without a field, 3 MB of metadata, made each plan and each estimate take minutes."""
+    document["partition-specs"] += [{"spec-id": i, "fields": []} for i in range(1, MAX_PARTITION_SPECS + 1)]
+    table = icestats.load(changed())
+    assert table.columns().num_rows
+    for ask in (lambda: table.plan("id = 1"), lambda: table.estimate("id = 1")):
+        refused(ask, "10,001 partition specs, expected 10,000 at most")
 
 
 def test_the_fields_of_a_manifest_are_looked_for_without_looking_at_the_others():

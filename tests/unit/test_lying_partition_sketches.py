@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField
 
 import icestats
+from icestats.iceberg.storage import local_path
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.table_statistics import ColumnStatistics
 from icestats.table.statistics import Statistics
@@ -106,3 +108,21 @@ def test_values_that_were_deleted_from_one_partition_since_are_no_lie(
     found = estimates["kll-by-partition"]
     assert found.rows is not None
     assert found.rows_lower <= estimates.actual <= found.rows_upper
+
+
+def test_sketches_of_when_a_column_was_not_nested_are_left_out(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """`create or replace table` gives a struct the id of the column of its name; branches keep the statistics."""
+    table, found = write(catalog, catalog_properties, "db.replaced", 50)
+    Statistics(table._source, found).commit()
+    path = local_path(catalog.load_table("db.replaced").metadata_location)
+    document = json.loads(path.read_text())
+    inside = {"id": 3, "name": "a", "type": "int", "required": False}
+    document["schemas"][0]["fields"][1]["type"] = {"type": "struct", "fields": [inside]}
+    path.with_name("replaced.metadata.json").write_text(json.dumps(document))
+    table = icestats.load(str(path.with_name("replaced.metadata.json")))
+    assert [dict(ndvs).keys() for ndvs in table.partitions()["ndvs"].to_pylist()] == [{1}, {1}]
+    held = {(row["column"], row["statistic"]) for row in table.coverage().to_pylist() if row["source"]}
+    assert ("day", "histogram") in held
+    assert ("key", "histogram") not in held

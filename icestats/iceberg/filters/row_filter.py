@@ -35,6 +35,8 @@ from icestats.iceberg.metadata import find_source_ids, read_document
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
 _UNTOLD = frozenset({"!=", "not in"})
+MAX_PARTITION_SPECS = 10_000
+"""Filters are projected to the partitions of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,17 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
     Raises
     ------
     UnsupportedError
-        The schema or a partition spec holds what PyIceberg does not know.
+        The schema or a partition spec holds what PyIceberg does not know; or there are more than `MAX_PARTITION_SPECS`.
     """
     document = read_document(source.storage, source.metadata_location)
     schemas = document.get("schemas") or [document["schema"]]
     found = next((s for s in schemas if s.get("schema-id", 0) == schema_id), schemas[-1])
     specs = document.get("partition-specs") or [{"spec-id": 0, "fields": document.get("partition-spec") or []}]
+    if len(specs) > MAX_PARTITION_SPECS:
+        raise UnsupportedError(
+            f"{source.name} cannot be filtered: it has {len(specs):,} partition specs, "
+            f"expected {MAX_PARTITION_SPECS:,} at most"
+        )
     try:
         schema = allow_null_structs(_read_schema(found))
         left_out = [one for one in found["fields"] if one["id"] not in schema._lazy_id_to_field]

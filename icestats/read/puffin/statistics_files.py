@@ -334,18 +334,20 @@ def check_unit(field: Field, type_then: str | None) -> None:
     """Refuse sketches of values that the column does not count as its own.
 
     Those are days for timestamps, timestamps for a snapshot of before their promotion from days, and bytes of another
-    type than the column's: none is promoted, and the order of uuids takes 16 bytes for granted.
+    type than the column's: none is promoted, and the order of uuids takes 16 bytes for granted. Neither has a column
+    that is nested now any: `create or replace table` gives it the id of the earlier one of its name.
 
     Raises
     ------
     StatisticsMissingError
         They are.
     """
-    is_other = (type_then == "date") != (field.type == "date") or item_type_of(field.type) is None
+    has_items = field.is_primitive and item_type_of(field.type) is not None
+    is_other = (type_then == "date") != (field.type == "date") or not has_items
     if type_then is not None and type_then != field.type and is_other:
         raise StatisticsMissingError(
-            f"the sketches of column {field.name!r} are of when its type was {type_then}, and it is {field.type} here: "
-            f"run {_COMPUTE.format(repr(field.name))}"
+            f"the sketches of column {field.name!r} are of when its type was {type_then}, and it is {field.type} here"
+            + (f": run {_COMPUTE.format(repr(field.name))}" if field.is_primitive else "")
         )
 
 
