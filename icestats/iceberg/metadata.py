@@ -604,6 +604,8 @@ def _schema(document: Mapping[str, Any], names: _Names) -> Schema:
     for column in document["fields"]:
         part = (column["id"], column["name"], column["type"], column["required"])
         _flatten(part, fields, names, level=0, repeated=False)
+    if len({field.field_id for field in fields}) < len(fields):
+        raise ValueError(f"two columns of schema {_int(document.get('schema-id', 0))} have one id")
     return Schema(_int(document.get("schema-id", 0)), tuple(fields))
 
 

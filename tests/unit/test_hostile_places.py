@@ -948,6 +948,7 @@ IMPOSSIBLE = {
     "two partition fields of a name": lambda d: d["partition-specs"][0]["fields"].append(
         {**d["partition-specs"][0]["fields"][0], "field-id": 1999}
     ),
+    "two columns of an id": lambda d: d["schemas"][0]["fields"][2].update(id=1),
     "a spec that is not there": lambda d: d.update({"default-spec-id": 77}),
 }
 
