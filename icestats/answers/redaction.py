@@ -20,6 +20,10 @@ HIDDEN_NAMES = (
 """Names of properties whose values are secrets: a regular expression of Python's and of Java's, in lower case."""
 _SHORTEST = 4
 """Values shorter than this are parts of too many words."""
+_PASSWORD = re.compile(r"(?:jdbc:)?(?:[\w+.-]+:/+)?[^:/?#@]*:(?!/|\d+[/?#])(.*)@", re.DOTALL)
+"""The password of a URL, whatever is in it, up to the last @; but not a port with a path that has an @."""
+_ENDS_PASSWORD = re.compile(r"[@:/?#\s]")
+"""Where libraries, each at other characters, take the rest of a password for a host, a port or a path."""
 
 
 def hide_secrets(text: str, properties: Mapping[str, Any]) -> str:
@@ -80,7 +84,10 @@ def _secrets(properties: Mapping[str, Any]) -> Iterator[str]:
     for name, value in properties.items():
         if isinstance(value, Mapping):
             yield from _secrets(value)
-        elif re.search(HIDDEN_NAMES, str(name).lower()):
+            continue
+        if found := _PASSWORD.match(str(value)):
+            yield from (found[1], *_ENDS_PASSWORD.split(found[1]))
+        if re.search(HIDDEN_NAMES, str(name).lower()):
             yield str(value)
             # Of `client:secret` the secret is also sent alone.
             yield str(value).partition(":")[2]

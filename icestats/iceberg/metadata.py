@@ -520,6 +520,8 @@ def build_metadata(document: Mapping[str, Any], path: str) -> TableMetadata:
     """
     if not isinstance(document, Mapping) or "format-version" not in document:
         raise MetadataError("not an Iceberg table metadata document: it has no format-version", path)
+    if "view-uuid" in document:
+        raise MetadataError("it is the metadata of a view, which has no files: give a table that the view reads", path)
     version = document["format-version"]
     if version not in (1, 2, 3):
         raise MetadataError(f"format-version is {version!r:.40}, expected 1, 2 or 3", path)
@@ -546,6 +548,9 @@ def _build(doc: Mapping[str, Any], version: int) -> TableMetadata:
     current = None if current is None or current == -1 else _long(current)
     if current is not None:
         refs.setdefault("main", SnapshotRef(current, "branch"))
+    if "main" in refs and refs["main"].snapshot_id != current:
+        # Iceberg's Java library refuses such a table; PyIceberg goes by the current snapshot.
+        raise ValueError(f"current-snapshot-id is {current}, and the branch main is at {refs['main'].snapshot_id}")
     current_schema_id = _int(doc.get("current-schema-id", next(iter(schemas))))
     if current_schema_id not in schemas:
         raise ValueError(f"current-schema-id {current_schema_id} is not among the schemas")
@@ -604,6 +609,8 @@ def _schema(document: Mapping[str, Any], names: _Names) -> Schema:
     for column in document["fields"]:
         part = (column["id"], column["name"], column["type"], column["required"])
         _flatten(part, fields, names, level=0, repeated=False)
+    if len({field.field_id for field in fields}) < len(fields):
+        raise ValueError(f"two columns of schema {_int(document.get('schema-id', 0))} have one id")
     return Schema(_int(document.get("schema-id", 0)), tuple(fields))
 
 

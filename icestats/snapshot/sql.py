@@ -46,6 +46,9 @@ _SETTINGS = {
 }
 """What a query reads are the views: no files, no network, no extensions, no variables of Python. In their order."""
 
+_UNITS = {unit: 1 << 10 * power for power, unit in enumerate(("bytes", "KiB", "MiB", "GiB", "TiB"))}
+_BATCH_ROWS = 1 << 14
+
 Reader = Callable[[list[str] | None, Any], pa.Table]
 """Reads a view's rows for some columns (None: all) and an Arrow expression (None: no filter)."""
 
@@ -94,7 +97,7 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
     ------
     CallError
         The query is wrong, is not one statement that reads, or wants something beside the views: a file, the network,
-        an extension, a setting.
+        an extension, a setting; or its answer takes more than a quarter of the memory that DuckDB may use.
     IcestatsError
         What reading a view failed with.
     KeyboardInterrupt
@@ -112,7 +115,8 @@ def run_query(query: str, views: Mapping[str, LazyView]) -> pa.Table:
         failure = next((view.failure for view in views.values() if view.failure is not None), None)
         if failure is not None:
             raise failure from safe_cause(error)
-        if isinstance(error, duckdb.Error):
+        # What fails after the first rows comes as an error of Arrow's stream.
+        if isinstance(error, duckdb.Error | pa.ArrowException | OSError):
             said = one_line(str(error).partition("LINE 1:")[0])
             raise CallError(f"the query failed: {said}; the views are {', '.join(views)}") from safe_cause(error)
         raise
@@ -267,7 +271,24 @@ def _ask(connection: Any, query: str, views: Mapping[str, LazyView], calling: Ca
         view.calling = calling
         connection.register(name, view)
     _check_selects(query, connection.extract_statements)
-    return connection.sql(query).to_arrow_table()
+    number, unit = connection.execute("select current_setting('memory_limit')").fetchall()[0][0].split()
+    return _collect(connection.sql(query).to_arrow_reader(_BATCH_ROWS), int(float(number) * _UNITS[unit]) // 4)
+
+
+def _collect(reader: pa.RecordBatchReader, limit: int) -> pa.Table:
+    """Read an answer as far as a limit in bytes: DuckDB counts none of what it hands on."""
+    batches, size = [], 0
+    for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > limit:
+            # What an error is raised from stays as long as the error.
+            del batch, batches
+            raise CallError(
+                f"the answer has more than {limit:,} bytes, a quarter of what DuckDB may use here: select fewer "
+                "columns, aggregate, join views on their columns, or end the query with a limit"
+            )
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 def _with_unique_names(rows: pa.Table) -> pa.Table:

@@ -59,6 +59,13 @@ def test_usual_maps_have_an_operation_of_their_own() -> None:
     assert code[:4] == [k.SEEN, 0, k.ARRAY, len(code) - 1]
 
 
+def test_a_map_whose_records_have_an_id_twice_is_read_step_by_step() -> None:
+    """The operation for the usual maps would take the second one for what follows."""
+    twice = {"type": "array", "items": record(named("int", 117), named("long", 118), named("int", 117))}
+    code = compiled(record(named(twice, 108)), _108=Capture("metric", 0))
+    assert code[:4] == [k.SEEN, 0, k.ARRAY, len(code) - 1]
+
+
 def test_an_avro_map_in_place_of_a_metrics_map_is_skipped() -> None:
     """Keys of an Avro map are strings, not field ids."""
     schema = record(named({"type": "map", "values": "long"}, 108))

@@ -948,6 +948,10 @@ IMPOSSIBLE = {
     "two partition fields of a name": lambda d: d["partition-specs"][0]["fields"].append(
         {**d["partition-specs"][0]["fields"][0], "field-id": 1999}
     ),
+    "a view": lambda d: d.update({"view-uuid": d["table-uuid"]}),
+    "a main branch without a current snapshot": lambda d: d.pop("current-snapshot-id"),
+    "a main branch of another snapshot": lambda d: d.update({"current-snapshot-id": d["snapshots"][0]["snapshot-id"]}),
+    "two columns of an id": lambda d: d["schemas"][0]["fields"][2].update(id=1),
     "a spec that is not there": lambda d: d.update({"default-spec-id": 77}),
 }
 

@@ -137,6 +137,25 @@ def test_a_catalog_that_cannot_be_opened_tells_no_secret(properties):
     assert "me:hidden" not in shown
 
 
+@pytest.mark.parametrize("kind", ["sql", "rest", "hive"])
+@pytest.mark.parametrize("password", ["p@ss:hunter2", "hunter2/x", "x/hunter2", "x@hunter2/y", "hun ter2", "hunter2"])
+@pytest.mark.parametrize("scheme", ["postgresql://", "https://", "jdbc:postgresql://", "thrift:/", ""])
+def test_a_password_that_is_not_encoded_is_hidden_where_libraries_take_it_for_a_host_or_a_port(scheme, password, kind):
+    with pytest.raises(icestats.IcestatsError) as caught:
+        icestats.load("db.small", catalog={"type": kind, "uri": f"{scheme}me:{password}@127.0.0.1:9/db"})
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "hunter2" not in shown
+    assert "hun ter2" not in shown
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["https://host:80/warehouse@b", "abfss://warehouse@account/a", "s3://warehouse/a@b:c@d", "hdfs://h:1/warehouse"],
+)
+def test_what_is_no_password_of_an_address_is_shown(location):
+    assert hide_secrets("the warehouse", {"warehouse": location}) == "the warehouse"
+
+
 class _Echo(BaseHTTPRequestHandler):
     """A server that repeats what it was sent, in an error."""
 

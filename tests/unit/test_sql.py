@@ -15,6 +15,7 @@ from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, Str
 import icestats
 from icestats.cli.command_line import cli
 from icestats.iceberg.storage import local_path
+from icestats.snapshot import sql as sql_module
 from icestats.snapshot.sql import LazyView, run_query
 
 
@@ -63,6 +64,27 @@ def test_a_wrong_query_is_one_line(table, query, part):
         table.sql(query)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select a.* from files a, files b, files c, files d",
+        "select * from range(10000000000)",
+        "from range(10000000000)",
+    ],
+)
+def test_an_answer_that_memory_does_not_hold_is_one_line(query, table, monkeypatch):
+    """A join without its condition took all memory, and the process with it: DuckDB's limit is for its own."""
+    monkeypatch.setattr(sql_module, "_SETTINGS", {"memory_limit": "400 MiB", **sql_module._SETTINGS})
+    with pytest.raises(icestats.CallError, match="the answer has more than 104,857,600 bytes, a quarter of"):
+        table.sql(query)
+    assert pa.total_allocated_bytes() < 50 << 20
+
+
+def test_what_fails_after_the_first_rows_is_one_line(table):
+    with pytest.raises(icestats.CallError, match=r"the query failed: .*late; the views are"):
+        table.sql("select case when i = 5000000 then error('late') else i end from range(6000000) t(i)")
 
 
 def test_local_variables_are_no_views(table):

@@ -234,10 +234,15 @@ class _Compiler:
         if kind != "record":
             raise SchemaError(f"{where} is an Avro array of {kind}, expected key and value records")
         key_id, value_id = _METRIC_FIELDS[metric]
-        types = {_field_id(f): f.get("type") for f in record_fields(item)}
+        fields = record_fields(item)
+        types = {_field_id(f): f.get("type") for f in fields}
         value_kind: Kind = "number" if metric < 4 else "text"
         plain = (("int", "long"), ("long", "int") if metric < 4 else ("bytes", "string"))
-        if list(types) == [key_id, value_id] and types[key_id] in plain[0] and types[value_id] in plain[1]:
+        if (
+            [_field_id(f) for f in fields] == [key_id, value_id]
+            and types[key_id] in plain[0]
+            and types[value_id] in plain[1]
+        ):
             self.code += [k.COUNTS if metric < 4 else k.BOUNDS, metric]
             return
         captures = {
