@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -229,6 +232,46 @@ def test_late_files_in_manifests_of_their_own_days_widen_none(catalog, load, com
     layout = load("db.late").layout()
     assert layout.late.file_count == late
     assert any(found.title.startswith("Late data") for found in layout.findings) is widens
+
+
+_SPREAD = np.random.default_rng(11).permutation(8_000)
+SORTED = {
+    "numbers": (pa.array(_SPREAD), "c = 3500", "c >= 2000 and c < 2500", "c < 50", "c = 7999"),
+    "prices": (pa.array(_SPREAD / 80), "c > 50", "c = 12.5", "c >= 40 and c < 60"),
+    "text": (pa.array([f"user-{n:05}" for n in _SPREAD]), "c = 'user-03500'", "c like 'user-02%'", "c >= 'user-065'"),
+    "days": (
+        pa.array([f"2026-{1 + n % 12:02}-{1 + n % 28:02}" for n in _SPREAD]),
+        "c like '2026-06%'",
+        "c > '2026-10'",
+    ),
+    "decimals": (pa.array([Decimal(int(n) - 4_000) for n in _SPREAD], pa.decimal128(25, 2)), "c > 0", "c = -17"),
+}
+
+
+@pytest.mark.parametrize(("values", "filters"), [(v, f) for v, *f in SORTED.values()], ids=SORTED)
+def test_files_of_the_same_bounds_are_sorted_as_their_rows_would_be(catalog, values, filters):
+    """Each of 20 files has values from all of the range: what is looked for lies in one of the sorted ones at least."""
+    made = catalog.create_table("db.spread", pa.schema([("c", values.type)]))
+    done = catalog.create_table("db.sorted", pa.schema([("c", values.type)]))
+    ordered = values.take(pc.array_sort_indices(values))
+    for start in range(0, len(values), 400):
+        made.append(pa.table({"c": values[start : start + 400]}))
+        done.append(pa.table({"c": ordered[start : start + 400]}))
+    found = icestats.load(made.refresh().metadata_location).layout().what_if(filters, sort_by="c")
+    real = icestats.load(done.refresh().metadata_location)
+    for comparison in found.comparisons:
+        counted = real.plan(comparison.row_filter).steps[-1].kept
+        assert abs(comparison.then[-1].kept - counted) <= 1, comparison.row_filter
+
+
+def test_one_file_of_most_rows_is_sorted_into_as_many_as_there_are(catalog):
+    made = catalog.create_table("db.uneven", pa.schema([("c", pa.int64())]))
+    for values in (range(10_000), *([n, n + 1] for n in range(50_000, 50_009))):
+        made.append(pa.table({"c": pa.array(values, pa.int64())}))
+    filters = ["c = 5000", "c = 50004", "c >= 0"]
+    layout = icestats.load(made.refresh().metadata_location).layout()
+    kept = [one.then[-1].kept for one in layout.what_if(filters, sort_by="c").comparisons]
+    assert kept == [1, 1, 10]
 
 
 def test_the_greatest_long_stays_the_greatest_where_files_are_sorted(catalog):
