@@ -415,6 +415,26 @@ def test_a_string_that_its_bounds_cut_is_constant_in_a_partition_of_it(catalog, 
     assert not any("sort_order" in (found.fix or "") for found in load("db.regions").layout().findings)
 
 
+def test_no_sorting_is_proposed_that_leaves_files_as_deep_as_they_are(catalog, load):
+    """Along a curve of two columns, a key lies in 4 of 16 files, however often they are sorted."""
+    ends, step = np.arange(4), 100
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    for name, widths in {"curved": (1, 1), "halved": (1, 4), "mixed": (4, 4)}.items():
+        made = catalog.create_table(f"db.{name}", schema)
+        for a, b in np.stack(np.meshgrid(ends, ends), -1).reshape(-1, 2):
+            low = np.array([a * (widths[0] == 1), b * (widths[1] == 1)]) * step
+            high = low + np.array(widths) * step - 1
+            made.append(pa.Table.from_arrays([pa.array([low[side], high[side]]) for side in (0, 1)], schema=schema))
+    advice = {
+        name: [one.fix for one in load(f"db.{name}").layout(columns=["a", "b"]).findings if "overlap" in one.title]
+        for name in ("curved", "halved", "mixed")
+    }
+    assert advice["curved"] == []
+    # Sorting by b alone would leave a as b is now.
+    for name in ("halved", "mixed"):
+        assert "zorder(`a`, `b`)" in advice[name][0]
+
+
 def test_files_of_one_value_each_are_sorted_already(catalog, load):
     made = catalog.create_table("db.sorted", pa.schema([("status", pa.string()), ("id", pa.int64())]))
     for number in range(6):
