@@ -183,7 +183,7 @@ def _decode(name: str, raw: npt.NDArray[np.uint8]) -> tuple[Longs, Mask]:
         return (raw[:, 0] != 0).astype(np.int64), every
     if name in _REAL:
         reals = raw.view("<f4" if width == 4 else "<f8")[:, 0].astype(np.float64)
-        return _real_keys(reals), ~np.isnan(reals)
+        return keys_of_reals(reals), ~np.isnan(reals)
     values = raw.view("<i4" if width == 4 else "<i8")[:, 0].astype(np.int64)
     if width == 4 and name.startswith("timestamp"):
         # Promoted from date: days, as far as 64 bits hold them.
@@ -193,7 +193,13 @@ def _decode(name: str, raw: npt.NDArray[np.uint8]) -> tuple[Longs, Mask]:
     return values, every
 
 
-def _real_keys(reals: Floats) -> Longs:
+def reals_of_keys(keys: Longs) -> Floats:
+    """Return the floating-point numbers of keys; the inverse of `keys_of_reals`."""
+    reals: Floats = np.where(keys < 0, keys ^ _MAGNITUDE, keys).view(np.float64)
+    return reals
+
+
+def keys_of_reals(reals: Floats) -> Longs:
     """Return integers that order like floating-point numbers, -0.0 before 0.0 and every NaN last."""
     bits = np.ascontiguousarray(np.where(np.isnan(reals), np.nan, reals)).view(np.int64)
     keys: Longs = np.where(bits < 0, bits ^ _MAGNITUDE, bits)
@@ -263,7 +269,7 @@ def build_value_keys(values: pa.Array, type_text: str | None = None) -> tuple[Ke
     elif pa.types.is_floating(kind):
         reals = to_numpy(values.cast(pa.float64()), null=0.0)
         is_nan = np.isnan(reals)
-        keys = _real_keys(reals)
+        keys = keys_of_reals(reals)
     elif pa.types.is_decimal(kind):
         wide = pc.fill_null(values.cast(pa.decimal128(38, kind.scale)), 0)
         raw = np.frombuffer(wide.buffers()[1], np.uint8).reshape(-1, 16)[wide.offset : wide.offset + len(wide), ::-1]
@@ -306,7 +312,7 @@ def literal_keys(type_text: str, item: Any) -> tuple[Key, Key]:
         return data, data
     kind = parse_type(type_text)
     if kind.name in _REAL:
-        least, greatest = _real_keys(np.array([item or -0.0, item or 0.0], np.float64)).tolist()
+        least, greatest = keys_of_reals(np.array([item or -0.0, item or 0.0], np.float64)).tolist()
         return least, greatest
     if kind.name == "decimal" and kind.precision > MAX_LONG_PRECISION:
         limit = 1 << 127

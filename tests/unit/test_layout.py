@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -231,6 +234,46 @@ def test_late_files_in_manifests_of_their_own_days_widen_none(catalog, load, com
     assert any(found.title.startswith("Late data") for found in layout.findings) is widens
 
 
+_SPREAD = np.random.default_rng(11).permutation(8_000)
+SORTED = {
+    "numbers": (pa.array(_SPREAD), "c = 3500", "c >= 2000 and c < 2500", "c < 50", "c = 7999"),
+    "prices": (pa.array(_SPREAD / 80), "c > 50", "c = 12.5", "c >= 40 and c < 60"),
+    "text": (pa.array([f"user-{n:05}" for n in _SPREAD]), "c = 'user-03500'", "c like 'user-02%'", "c >= 'user-065'"),
+    "days": (
+        pa.array([f"2026-{1 + n % 12:02}-{1 + n % 28:02}" for n in _SPREAD]),
+        "c like '2026-06%'",
+        "c > '2026-10'",
+    ),
+    "decimals": (pa.array([Decimal(int(n) - 4_000) for n in _SPREAD], pa.decimal128(25, 2)), "c > 0", "c = -17"),
+}
+
+
+@pytest.mark.parametrize(("values", "filters"), [(v, f) for v, *f in SORTED.values()], ids=SORTED)
+def test_files_of_the_same_bounds_are_sorted_as_their_rows_would_be(catalog, values, filters):
+    """Each of 20 files has values from all of the range: what is looked for lies in one of the sorted ones at least."""
+    made = catalog.create_table("db.spread", pa.schema([("c", values.type)]))
+    done = catalog.create_table("db.sorted", pa.schema([("c", values.type)]))
+    ordered = values.take(pc.array_sort_indices(values))
+    for start in range(0, len(values), 400):
+        made.append(pa.table({"c": values[start : start + 400]}))
+        done.append(pa.table({"c": ordered[start : start + 400]}))
+    found = icestats.load(made.refresh().metadata_location).layout().what_if(filters, sort_by="c")
+    real = icestats.load(done.refresh().metadata_location)
+    for comparison in found.comparisons:
+        counted = real.plan(comparison.row_filter).steps[-1].kept
+        assert abs(comparison.then[-1].kept - counted) <= 1, comparison.row_filter
+
+
+def test_one_file_of_most_rows_is_sorted_into_as_many_as_there_are(catalog):
+    made = catalog.create_table("db.uneven", pa.schema([("c", pa.int64())]))
+    for values in (range(10_000), *([n, n + 1] for n in range(50_000, 50_009))):
+        made.append(pa.table({"c": pa.array(values, pa.int64())}))
+    filters = ["c = 5000", "c = 50004", "c >= 0"]
+    layout = icestats.load(made.refresh().metadata_location).layout()
+    kept = [one.then[-1].kept for one in layout.what_if(filters, sort_by="c").comparisons]
+    assert kept == [1, 1, 10]
+
+
 def test_the_greatest_long_stays_the_greatest_where_files_are_sorted(catalog):
     """As doubles, which the rows between two bounds are spread by, it would be one too many."""
     most = 2**63 - 1
@@ -370,6 +413,26 @@ def test_a_string_that_its_bounds_cut_is_constant_in_a_partition_of_it(catalog, 
     for _ in range(3):
         table.append(rows)
     assert not any("sort_order" in (found.fix or "") for found in load("db.regions").layout().findings)
+
+
+def test_no_sorting_is_proposed_that_leaves_files_as_deep_as_they_are(catalog, load):
+    """Along a curve of two columns, a key lies in 4 of 16 files, however often they are sorted."""
+    ends, step = np.arange(4), 100
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    for name, widths in {"curved": (1, 1), "halved": (1, 4), "mixed": (4, 4)}.items():
+        made = catalog.create_table(f"db.{name}", schema)
+        for a, b in np.stack(np.meshgrid(ends, ends), -1).reshape(-1, 2):
+            low = np.array([a * (widths[0] == 1), b * (widths[1] == 1)]) * step
+            high = low + np.array(widths) * step - 1
+            made.append(pa.Table.from_arrays([pa.array([low[side], high[side]]) for side in (0, 1)], schema=schema))
+    advice = {
+        name: [one.fix for one in load(f"db.{name}").layout(columns=["a", "b"]).findings if "overlap" in one.title]
+        for name in ("curved", "halved", "mixed")
+    }
+    assert advice["curved"] == []
+    # Sorting by b alone would leave a as b is now.
+    for name in ("halved", "mixed"):
+        assert "zorder(`a`, `b`)" in advice[name][0]
 
 
 def test_files_of_one_value_each_are_sorted_already(catalog, load):

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding, order_findings
 from icestats.answers.text import can_stand, counted, escape_json, quote_name, quote_text, render_bytes
@@ -226,13 +228,15 @@ def _find_unsorted_columns(
     files: FileSet, fields: Sequence[FieldLayout], spread: Spread, maintenance: Maintenance, spec: PartitionSpec
 ) -> Iterator[Finding]:
     columns = [field for field in fields if field.kind == "column"]
-    deep = [
+    asked = [
         field
         for field_id, field in zip(files.column_metrics, columns, strict=True)
-        if field.files_of_partition.mean >= _LEAST_GAIN and not _is_constant(field_id, field.type, spec)
+        if field.files_of_partition.mean and not _is_constant(field_id, field.type, spec)
     ]
+    deep = [field for field in asked if field.files_of_partition.mean >= _LEAST_GAIN]
     depth = max((field.mixed_files_of_partition.mean for field in deep), default=0.0)
-    if depth >= _LEAST_GAIN:
+    is_curve = all(map(_can_be_on_curve, asked))
+    if depth >= _LEAST_GAIN and _can_be_mended(files, asked, is_curve=is_curve):
         names = [field.name for field in deep]
         is_partitioned = any(field.kind == "partition field" for field in fields)
         whose = "Files of one partition" if is_partitioned else "Files"
@@ -244,11 +248,26 @@ def _find_unsorted_columns(
                 f"{f.files_of_partition.max:,} at most"
                 for f in deep
             ),
-            maintenance.sort_files(names, along_curve=all(map(_can_be_on_curve, deep))),
+            maintenance.sort_files([field.name for field in asked], along_curve=is_curve),
             f"rewrites all {counted(spread.file_count, 'data file')} ({render_bytes(spread.size_bytes)})",
             subject="files",
             fields=tuple(names),
         )
+
+
+def _can_be_mended(files: FileSet, columns: Sequence[FieldLayout], *, is_curve: bool) -> bool:
+    """Whether sorting by some columns together leaves a key in half as many files of its partition, or fewer.
+
+    Along a curve of m columns, a key of one lies in about n^(1 - 1/m) of n files. In turn, the first column is sorted.
+    """
+    depths = [field.mixed_files_of_partition.mean for field in columns]
+    if not is_curve:
+        whole = [field.files_of_partition.mean for field in columns]
+        return min(mixed or mean for mixed, mean in zip(depths, whole, strict=True)) >= _LEAST_GAIN
+    mixed = [depth for depth in depths if depth]
+    _, places, counts = np.unique(files.partitions, return_inverse=True, return_counts=True)
+    file_count = np.average(counts[places], weights=files.record_counts)
+    return bool(np.mean(mixed) >= _LEAST_GAIN * file_count ** (1 - 1 / len(mixed)))
 
 
 def _is_constant(field_id: int, type_text: str, spec: PartitionSpec) -> bool:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.markup import build_answer, build_table, element
@@ -27,6 +26,7 @@ from icestats.snapshot.evaluation.evaluator import evaluate
 from icestats.snapshot.layout.clustering import FieldLayout
 from icestats.snapshot.layout.file_set import FileSet
 from icestats.snapshot.layout.maintenance import NEXT
+from icestats.snapshot.layout.value_places import find_places
 from icestats.snapshot.pruning.funnel import BOUNDS, ROLLUPS, SUMMARIES, TUPLES, Unit
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _POINTS = 8
 """The rows of a file are taken to lie at this many places, evenly from its lower to its upper bound."""
+_GOLDEN = 0.6180339887498949
 
 
 def regroup_files(
@@ -127,9 +128,10 @@ def sort_files(files: FileSet, field_id: int, manifest_size_bytes: int) -> FileS
 
     Notes
     -----
-    An estimate: the rows of a file are taken to spread evenly between its bounds, and the new files to have the same
-    number of rows. Of other columns the new files are taken to have the bounds of their whole partition, which is the
-    least favourable case. Files without bounds of the column stay as they are.
+    An estimate: the rows of a file are taken to spread evenly between its bounds (`value_places` says what this means
+    of text), and the new files to have the same number of rows: what is common, or rare, is not known. Of other columns
+    the new files are taken to have the bounds of their whole partition, which is the least favourable case. Files
+    without bounds of the column stay as they are.
     """
     metrics = files.column_metrics[field_id]
     usable = np.flatnonzero(metrics.lower.known & metrics.upper.known & (files.record_counts > 0))
@@ -137,11 +139,13 @@ def sort_files(files: FileSet, field_id: int, manifest_size_bytes: int) -> FileS
         return regroup_files(files, manifest_size_bytes)
     # A partition's files are numbered as they are; its sorted rows are dealt out to those numbers in order.
     partitions = np.unique(files.partitions[usable], return_inverse=True)[1]
-    lower, upper, members, values = _deal(files, metrics, usable, partitions)
-    sorted_metrics = _replace_bounds(metrics, members, _keys_at(values, lower), _keys_at(values, upper))
-    partition_of = np.zeros(len(files), np.int64)
-    partition_of[usable] = partitions
     count = int(partitions.max()) + 1
+    members = np.argsort(partitions, kind="stable")
+    heads = np.flatnonzero(np.diff(partitions[members], prepend=-1))
+    whole = metrics.take(usable).roll_up(partitions, count)
+    lower, upper = _deal(files, metrics, usable, partitions)
+    lower, upper = _put(lower, heads, whole.lower), _put(upper, np.append(heads[1:], len(members)) - 1, whole.upper)
+    sorted_metrics = _replace_bounds(metrics, usable[members], lower, upper)
     others = {}
     for other_id, other in files.column_metrics.items():
         whole = other.take(usable).roll_up(partitions, count)
@@ -159,31 +163,38 @@ def _even(files: FileSet, usable: Longs, partitions: Longs) -> Longs:
     return counts
 
 
-def _deal(
-    files: FileSet, metrics: ColumnMetrics, usable: Longs, partitions: Longs
-) -> tuple[np.ndarray, np.ndarray, Longs, Keys]:
-    """Return the lower and upper positions of each new file, which old file it takes the place of, and the values."""
-    together = metrics.lower.take(usable).join(metrics.upper.take(usable))
-    ranks = together.ranks()[0].astype(np.float64)
-    low, high = ranks[: len(usable)], ranks[len(usable) :]
-    steps = np.linspace(0.0, 1.0, _POINTS)
+def _deal(files: FileSet, metrics: ColumnMetrics, usable: Longs, partitions: Longs) -> tuple[Keys, Keys]:
+    """Return the bounds of new files of even size, those of each partition in order.
+
+    Between two new files no gap is left where a file that there is may have rows.
+    """
+    places, back = find_places(metrics.lower.take(usable).join(metrics.upper.take(usable)), metrics.type)
+    low, high = np.split(places, 2)
+    # Inner points of files with the same bounds lie at different places: rows do.
+    phases = np.arange(len(usable)) * _GOLDEN % 1.0 - 0.5
+    steps = np.clip(np.arange(_POINTS) + phases[:, None], 0.0, _POINTS - 1.0) / (_POINTS - 1.0)
+    steps[:, 0], steps[:, -1] = 0.0, 1.0
     points = (low[:, None] + (high - low)[:, None] * steps).ravel()
-    weights = np.repeat(files.record_counts[usable] / _POINTS, _POINTS)
+    parts, ends = np.ones(_POINTS), np.zeros(_POINTS, np.int64)
+    parts[[0, -1]], ends[[0, -1]] = 0.5, (1, -1)
     owner = np.repeat(partitions, _POINTS)
     order = _order_within(owner, points)
-    points, weights, owner = points[order], weights[order], owner[order]
+    points, owner = points[order], owner[order]
+    weights = (files.record_counts[usable, None] * parts).ravel()[order]
+    # How many files that there are reach beyond each point.
+    spanning = np.cumsum(np.tile(ends, len(usable))[order])
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
-    totals = np.add.reduceat(weights, starts)
-    before = np.cumsum(weights) - weights
-    before -= np.repeat(before[starts], np.diff(np.append(starts, len(owner))))
-    file_counts = np.bincount(partitions)
-    number = np.minimum((before / totals[owner] * file_counts[owner]).astype(np.int64), file_counts[owner] - 1)
-    first_file = np.cumsum(file_counts) - file_counts
-    new = first_file[owner] + number
-    heads = np.flatnonzero(np.diff(new, prepend=-1))
-    lower, upper = points[heads], np.maximum.reduceat(points, heads)
-    members = usable[np.argsort(partitions, kind="stable")][new[heads]]
-    return lower, upper, members, together
+    after = np.cumsum(weights)
+    after -= np.repeat((after - weights)[starts], np.diff(np.append(starts, len(owner))))
+    counts, totals = np.bincount(partitions), np.add.reduceat(weights, starts)
+    first = (np.cumsum(counts) - counts)[owner]
+    begun, ended = ((rows * counts[owner] / totals[owner]) for rows in (after - weights, after))
+    most = counts[owner] - 1
+    numbers = np.arange(len(usable))
+    begin = np.searchsorted(first + np.clip(np.ceil(ended).astype(np.int64) - 1, 0, most), numbers, "left")
+    end = np.searchsorted(first + np.clip(np.floor(begun).astype(np.int64), 0, most), numbers, "right") - 1
+    is_gap = (begin > np.append(-1, end[:-1])) & (spanning[begin - 1] > 0)
+    return back(points[begin - is_gap]), back(points[end])
 
 
 def _order_within(groups: Longs, values: npt.NDArray[np.float64]) -> Longs:
@@ -199,18 +210,6 @@ def _order_within(groups: Longs, values: npt.NDArray[np.float64]) -> Longs:
     # Numbers of 16 bits are sorted by counting.
     narrow = chosen.astype(np.uint16) if int(chosen.max(initial=0)) < 1 << 16 else chosen
     return order[np.argsort(narrow, kind="stable")]
-
-
-def _keys_at(values: Keys, positions: np.ndarray) -> Keys:
-    """Return the keys at some positions: numbers themselves, or the bytes of the nearest rank."""
-    known = np.ones(len(positions), np.bool_)
-    if isinstance(values.values, np.ndarray):
-        # As a double, the greatest of 64 bits is one too many.
-        most, is_most = np.iinfo(np.int64).max, positions >= 2.0**63
-        return Keys(np.where(is_most, most, np.rint(np.where(is_most, 0.0, positions)).astype(np.int64)), known)
-    order = values.values.take(pc.array_sort_indices(values.values)).unique()
-    ranks = np.clip(np.rint(positions).astype(np.int64) - 1, 0, len(order) - 1)
-    return Keys(order.take(pa.array(ranks)), known)
 
 
 def _replace_bounds(metrics: ColumnMetrics, rows: Longs, lower: Keys, upper: Keys) -> ColumnMetrics:
