@@ -411,7 +411,7 @@ class Estimating(Contents):
         SparkUnavailableError
             The session has no Iceberg.
         CallError
-            The session has a view of this name, which is not of this table.
+            `view` cannot be the name of a view, or the session has one of this name that is not of this table.
 
         Notes
         -----
@@ -422,6 +422,8 @@ class Estimating(Contents):
         from icestats.spark.optimizer_feed.optimizer_feed import check_session, read_fed
         from icestats.spark.session_catalog import find_session
 
+        if not (view is None or isinstance(view, str)):
+            raise CallError(f"view is {view!r:.80}: expected the name of a view, or nothing")
         if self.snapshot is None:
             raise StatisticsMissingError(f"{self.name} has no snapshot yet: there is nothing to read")
         session = find_session(self._source, spark)

@@ -332,13 +332,14 @@ class StatisticsFiles(Contents):
             Keep Theta, KLL and common values for each partition too: `histogram(where=...)` can be drawn of some of
             them, and estimates know the rows of a value in each. What they will take is written to stderr first.
         partition_k, partition_lg_k : int, optional
-            Sizes for the sketches of partitions, no larger than the table's; by default the largest that fit.
+            Sizes for the sketches of partitions, no larger than the table's; by default the largest that surely fit.
         max_size_bytes : int, optional
             With `by`: what the sketches of the table and of the partitions may take together. By default 1 % of the
             bytes of the table's data files, but not less than 256 KiB nor more than 256 MiB. The table's sketches keep
-            their sizes; those of partitions get the largest sizes that fit. Where the smallest do not fit, common
-            values by partition are left out, then the sketches of the largest columns, or of the partitions with the
-            fewest rows; the result says which.
+            their sizes; those of partitions get the largest sizes that fit whatever the values are, as sizes are chosen
+            before the scan: what is written takes less, so that larger ones may fit too (`partition_k`,
+            `partition_lg_k`). Where the smallest do not fit, common values by partition are left out, then the sketches
+            of the largest columns, or of the partitions with the fewest rows; the result says which.
         together : sequence of tuple of str or "auto", optional
             Pairs of columns that get statistics together, such as `[("country", "city")]`: the number of pairs, the
             most common ones, and how far one column decides the other. "auto": those that a sample of up to 65,536 rows

@@ -85,13 +85,13 @@ def append(table: Table, rows: pa.Table, *, snapshot_properties: Mapping[str, st
     Raises
     ------
     CallError
-        The table is opened at another branch, at a tag, a snapshot or a time.
+        The table is opened at another branch, at a tag, a snapshot or a time; the properties are no texts.
     UnsupportedError
         The table has format version 3.
     CommitError
         The rows were not written; or there was no answer, and it is unknown: the message says which.
     """
-    given = dict(snapshot_properties or {})
+    given = _check_properties(snapshot_properties)
     named = _drop_ids(rows)
     return _write(table, lambda transaction, own: transaction.append(named, snapshot_properties=given | own))
 
@@ -201,6 +201,13 @@ def _find_written(snapshots: Iterable[Snapshot | IcebergSnapshot], write_id: str
     """Return the last snapshot of a write: an overwrite makes two."""
     own = [one.snapshot_id for one in snapshots if one.summary and one.summary.get(_WRITE_ID) == write_id]
     return own[-1] if own else None
+
+
+def _check_properties(properties: object) -> dict[str, str]:
+    given = {} if properties is None else properties
+    if isinstance(given, Mapping) and all(isinstance(text, str) for pair in given.items() for text in pair):
+        return dict(given)
+    raise CallError(f"snapshot_properties is {properties!r:.80}: expected texts by their names")
 
 
 def _drop_ids(rows: pa.Table) -> pa.Table:

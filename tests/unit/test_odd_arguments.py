@@ -116,6 +116,17 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
                 lambda table, odd=odd: table.estimate("id = 1", engines=["spark"], spark=odd),
             )
         ),
+        *(
+            (lambda table, odd=odd: table.to_spark(view=odd), "view is .*: expected the name of a view, or nothing")
+            for odd in (3, ["v"], b"v")
+        ),
+        *(
+            (
+                lambda table, odd=odd: icestats.writers.append(table, table.files(), snapshot_properties=odd),
+                "snapshot_properties is .*: expected texts by their names",
+            )
+            for odd in (3, "a", ["a"], {"a": 1}, {1: "a"})
+        ),
         (lambda table: table.histogram("id", bins="4"), "bins is '4': expected a whole number from 1"),
         (lambda table: table.histogram("id", bins=4.5), "bins is 4.5: expected a whole number from 1"),
         (lambda table: table.estimate_workload(n="3"), "n is '3': expected a whole number from 1"),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nbclient
 import nbformat
+import numpy as np
 import pytest
 from nbconvert import HTMLExporter
 
+import icestats
 from icestats.cli import entry
 from icestats_widgets.page.static_page import MOST_BYTES
 
@@ -88,6 +91,31 @@ def test_a_wrong_call_is_one_line_and_writes_nothing(
     assert err.startswith("icestats: ")
     assert complaint in err
     assert not list(tmp_path.rglob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [
+        (3, "path is 3: expected where to write the report"),
+        (b"r.html", "path is b'r.html': expected where"),
+        (["r.html"], r"path is \['r.html'\]: expected where"),
+        ("r\0.html", "the report cannot be written to r.\\.html: embedded null byte"),
+    ],
+)
+def test_what_is_no_path_is_refused_in_one_line(hostile_table: icestats.Table, path: Any, complaint: str) -> None:
+    with pytest.raises(icestats.CallError, match=complaint):
+        hostile_table.explore().to_html(path)
+
+
+@pytest.mark.parametrize("seconds", [None, "60", True, []])
+def test_a_time_to_wait_is_a_number(hostile_table: icestats.Table, seconds: Any) -> None:
+    with pytest.raises(icestats.CallError, match=r"timeout_s is .*: expected seconds"):
+        hostile_table.explore().wait(seconds)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e300, 10**30, np.float64(60)])
+def test_a_wait_may_last_as_long_as_it_takes(hostile_table: icestats.Table, seconds: Any) -> None:
+    assert hostile_table.explore().wait(seconds)
 
 
 def test_without_the_explorers_packages_the_extra_is_named(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import uuid
 import weakref
@@ -16,7 +17,7 @@ from typing import Any
 import anywidget
 from traitlets import Dict, List, Unicode
 
-from icestats.answers.text import printable
+from icestats.answers.text import one_line, printable
 from icestats.answers.whole_file import write_whole
 from icestats.errors import CallError
 from icestats.table.table import Table
@@ -144,6 +145,8 @@ class Explorer(anywidget.AnyWidget):
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until everything is read; return whether that happened in time."""
+        if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+            raise CallError(f"timeout_s is {timeout_s!r:.80}: expected seconds, float('inf') for as long as it takes")
         self._read()
         is_in_time = self._background.wait(timeout_s)
         self._save()
@@ -247,14 +250,16 @@ class Explorer(anywidget.AnyWidget):
         >>> "<script>" in explorer.to_html()
         True
         """
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise CallError(f"path is {path!r:.80}: expected where to write the report, or nothing")
         self.wait()
         text = self._build_report()
         if path is None:
             return text
         try:
             write_whole(Path(path), text.encode())
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or one_line(error)
             raise CallError(
                 f"the report cannot be written to {path}: {reason}; name a file in a folder of yours"
             ) from error

@@ -78,7 +78,8 @@ class Background:
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no work is running; return whether that happened in time."""
-        end = time.monotonic() + timeout_s
+        # Threads wait no longer than this at once, whatever is asked for.
+        end = time.monotonic() + min(timeout_s, threading.TIMEOUT_MAX / 2)
         while True:
             with self._lock:
                 thread = next(iter(self._threads), None)
