@@ -63,13 +63,25 @@ def find_connect_session() -> SparkSession | None:
         from pyspark.sql.connect.session import SparkSession as ConnectSession
 
         known: Any = (ConnectSession.getActiveSession(), ConnectSession._default_session)
-        return next((one for one in known if one is not None and not one.is_stopped), None) or (
-            SparkSession.builder.getOrCreate()
-        )
+        running = next((one for one in known if one is not None and not one.is_stopped), None)
+        _forget_stopped()
+        return running or SparkSession.builder.getOrCreate()
     except ImportError as error:
         raise SparkUnavailableError(f"Spark Connect: {one_line(error)}: pip install 'icestats[connect]'") from error
     except PySparkException as error:
-        raise SparkUnavailableError(f"Spark Connect gives no session: {one_line(error)}") from error
+        way = "make one, or give the one that you have (spark=)"
+        raise SparkUnavailableError(f"Spark Connect gives no session: {one_line(error)}; {way}") from error
+
+
+def _forget_stopped() -> None:
+    """Have PySpark take the next session that is made for its default one.
+
+    It keeps one that its server has forgotten, as a restarted one does, and would hand out no other.
+    """
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    if ConnectSession._default_session is not None and ConnectSession._default_session.is_stopped:
+        ConnectSession._default_session = None
 
 
 def interrupt_operations(spark: SparkSession, group: str) -> None:
@@ -115,6 +127,7 @@ def watch_operations(
         yield
     except BaseException:
         _interrupt_in_time(spark, group)
+        _forget_stopped()
         raise
     finally:
         spark.removeTag(_tag(group))

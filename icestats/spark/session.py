@@ -230,8 +230,8 @@ def active(session: SparkSession) -> Iterator[None]:
     """Make a session the active one for a block: what Spark plans late goes by the active session's settings."""
     kind: Any = type(session)
     before, of_python = _find_active(), kind._activeSession
-    _activate(session)
     try:
+        _activate(session)
         yield
     finally:
         with interrupts_first(), unless_ended(session):

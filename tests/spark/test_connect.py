@@ -241,6 +241,32 @@ def test_spark_remote_and_pyspark_client_are_enough_and_a_refresh_reads_what_was
     assert done.stdout.splitlines() == ["True", "True 6001 1"]
 
 
+RESTARTED = f"""
+import sys
+from pyspark.sql import SparkSession
+import icestats
+from icestats.errors import IcestatsError
+from icestats.spark.session import get_session
+
+table = icestats.load("{NAMESPACE}.plain")
+old = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+# As PySpark does where the server answers that it knows no such session.
+old.client._closed = True
+for compute in (lambda: table.compute(spark=old), table.compute):
+    try:
+        compute()
+    except IcestatsError as error:
+        assert "spark=" in str(error) or "NO_ACTIVE_SESSION" in str(error), error
+new = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+assert get_session() is new
+print(table.compute(columns=["id"]).found.row_count)
+"""
+
+
+def test_a_session_that_is_made_after_its_server_s_restart_is_the_one_that_is_used(tables, server):
+    assert run(RESTARTED, server).stdout.splitlines() == ["5400"]
+
+
 CANCEL = """
 import icestats
 from icestats.errors import IcestatsError

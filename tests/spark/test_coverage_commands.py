@@ -118,3 +118,13 @@ def test_what_spark_is_said_to_read_is_what_its_plan_has(spark, table, demo_home
             assert int(str(plan.stats().rowCount().get())) < 300
     finally:
         spark.conf.unset("spark.sql.cbo.enabled")
+
+
+def test_spark_takes_each_statement_that_it_is_exported(own_session):
+    own_session.sql(f"create table own.db.orders using iceberg as {ROWS.format(10)}")
+    lines = icestats.load("own.db.orders", spark=own_session).export("spark").splitlines()
+    statements = [line.removesuffix(";") for line in lines if line and not line.startswith("--")]
+    assert len(statements) == 3
+    for statement in statements:
+        own_session.sql(statement).collect()
+    assert own_session.conf.get("spark.sql.iceberg.report-column-stats") == "true"

@@ -219,7 +219,7 @@ def test_spark_and_trino_get_settings_traps_and_a_statement(typed):
     spark, trino = typed.export("spark"), typed.export("trino")
     assert statements(spark) == [
         "SET spark.sql.cbo.enabled=true;",
-        "SET spark.sql.iceberg.report-column-stats=true;",
+        "SET `spark.sql.iceberg.report-column-stats`=true;",
         "EXPLAIN COST SELECT * FROM `catalog`.`db`.`typed`;",
     ]
     assert "It finds the NDV of 9 columns, for exactly this snapshot" in spark

@@ -39,7 +39,7 @@ def write_spark_settings(table: ExportedTable, schema: Schema, blobs: Sequence[C
     ]
     return _write(
         said,
-        ["SET spark.sql.cbo.enabled=true;", "SET spark.sql.iceberg.report-column-stats=true;"],
+        ["SET spark.sql.cbo.enabled=true;", "SET `spark.sql.iceberg.report-column-stats`=true;"],
         traps,
         f"EXPLAIN COST SELECT * FROM {quote_name(*table.name)};",  # noqa: S608 - the name is quoted
     )

@@ -55,6 +55,7 @@ table = icestats.load("db.t", catalog=properties)
 
 dead = get_session({"catalog": spark_catalog_properties(properties)})
 frame = dead.range(3)
+through = icestats.load("catalog.db.t", spark=dead)
 assert dead.range(4).mapInArrow(lambda batches: batches, "id long").count() == 4
 
 def run_endless():
@@ -94,6 +95,8 @@ with warnings.catch_warnings(record=True) as caught:
 warned = [str(one.message) for one in caught if one.category is RuntimeWarning]
 assert warned == [end.partition(";")[0] + ": a new session is started"], warned
 assert refusal(table.compute, spark=dead).startswith(f"the scan of {name} failed: its Spark session has been stopped")
+assert refusal(through.refresh).startswith("loading db.t failed: its Spark session has been stopped")
+assert get_session().range(3).count() == 3
 
 get_session()
 kill(signal.SIGTERM).wait()
