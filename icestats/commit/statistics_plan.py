@@ -32,6 +32,7 @@ from icestats.read.puffin.statistics_age import (
     TIME_TRAP,
     ZONELESS_TIMES,
     is_added_to,
+    is_found_by_spark,
     is_zeroed_by_spark,
 )
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS
@@ -302,7 +303,7 @@ def _columns_with_ndv(after: StatisticsFile, columns: Mapping[int, Column]) -> l
 
 
 def _explain_trap(after: StatisticsFile, columns: Mapping[int, Column]) -> str:
-    listed = _columns_with_ndv(after, columns)
+    listed = [column for column in _columns_with_ndv(after, columns) if is_found_by_spark(column.name)]
     equal = [column.name for column in listed if is_zeroed_by_spark(column.type)]
     several = [column.name for column in listed if column.name not in equal and is_zeroed_by_spark(column.type, 2)]
     found = (("an equality on ", equal), ("IN or <=> on ", several))

@@ -151,7 +151,7 @@ def find_traps(reader: SnapshotReader, question: Question, found: Sequence[Sourc
             f"Spark before 4.2 with spark.sql.cbo.enabled estimates 0 rows for {hit[0].text} (SPARK-52868; mended by "
             "SPARK-56485)",
             evidence,
-            "set spark.sql.iceberg.report-column-stats=false",
+            "SET `spark.sql.iceberg.report-column-stats`=false",
         )
 
 

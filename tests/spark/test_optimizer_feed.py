@@ -25,7 +25,8 @@ COLUMNS = (
     "id % 2 = 0 flag, cast(id % 77 as decimal(12, 2)) dec, date '2026-01-01' + cast(id % 365 as int) d, "
     "timestamp_ntz '2026-01-01T00:00:00' + make_interval(0, 0, 0, 0, 0, 0, id) ntz, "
     "timestamp '2026-01-01T00:00:00' + make_interval(0, 0, 0, 0, 0, 0, id) tz, "
-    "if(id % 50 = 0, double('NaN'), cast(id as double)) odd, if(id % 4 = 0, null, id) sparse"
+    "if(id % 50 = 0, double('NaN'), cast(id as double)) odd, if(id % 4 = 0, null, id) sparse, "
+    "id % 90 `größe`, id % 90 `unit price`"
 )
 
 
@@ -93,6 +94,8 @@ ESTIMATED = (
     "sparse is null",
     "sparse < 30000",
     "not (ms > 300)",
+    "`größe` = 5",
+    "`unit price` < 9",
 )
 
 
@@ -133,6 +136,21 @@ def test_answers_and_pushdown_stay_as_they_are(session, counts, where):
     assert _count(session, "fed", where) == counts[where]
     query = "select id, ms from {} where " + where
     assert _physical(session, query.format("fed")) == _physical(session, query.format(MEASURED))
+
+
+def test_spark_finds_no_ndv_of_an_unusual_name_by_itself(session):
+    """So it is not estimated at 0 rows either, as other columns are that have an NDV and no bounds."""
+    table = icestats.load(MEASURED)
+    engines = {row["columns"][0]: row["used_by"] for row in table.sketches().to_pylist() if "theta" in row["type"]}
+    for name in ("ms", "größe", "unit price"):
+        rows, _ = _estimate(session, f"select * from {MEASURED} where `{name}` = 5")
+        assert (rows > 1) == ("Spark" not in engines[name])
+        traps = [finding.title for finding in table.estimate(f'"{name}" = 5').findings]
+        assert any("SPARK-52868" in title for title in traps) == ("Spark" in engines[name])
+    said = table.compute(columns=["id", "größe"], spark=session).commit(dry_run=True)
+    named = re.search("estimates 0 rows for an equality on (.*) and IN", str(said))[1].split(", ")
+    assert "ms" in named
+    assert not {"größe", "unit price"} & set(named)
 
 
 def test_a_timestamp_without_a_zone_has_no_statistics(session):

@@ -35,6 +35,8 @@ _PRESTO_REFUSES = re.compile(r"timestamptz|timestamp(tz)?_ns")
 # Spark before 4.2 asks whether a literal lies between a column's min and max, except for strings, to which it counts
 # UUIDs, and binaries; without min and max the answer is no.
 _ZEROED_TYPES = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*")
+# Iceberg gives Spark each column's name in the form that SQL wants, and Spark compares it with the name as it is.
+_FOUND_NAMES = re.compile(r"(?!\d+\Z)[A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def find_statistics_users(
             return ()
         field = metadata.schema.get(entry.field_ids[0])
         uses = {
-            "Spark": age.commits == 0,
+            "Spark": age.commits == 0 and (field is None or is_found_by_spark(field.name)),
             "Trino": age.commits in for_trino,
             "Impala": field is not None and field.type != "boolean" and newest.get(entry.field_ids) == age.commits,
         }
@@ -247,7 +249,11 @@ def find_listed_blobs(metadata: TableMetadata, snapshot: Snapshot | None) -> lis
     """Return the blobs that Spark's cost-based optimizer reads for a snapshot."""
     if snapshot is None:
         return []
-    return [blob for blob in _find_listed(metadata, snapshot) if blob.type == THETA]
+    listed = [blob for blob in _find_listed(metadata, snapshot) if blob.type == THETA]
+    columns = [metadata.schema.get(blob.field_ids[0]) if blob.field_ids else None for blob in listed]
+    return [
+        blob for blob, column in zip(listed, columns, strict=True) if column is None or is_found_by_spark(column.name)
+    ]
 
 
 def _find_listed(metadata: TableMetadata, snapshot: Snapshot) -> list[BlobMetadata]:
@@ -261,6 +267,17 @@ TIME_TRAP = (
     "an NDV"
 )
 """`evaluateBinary` and `evaluateInSet` of `FilterEstimation` have no case for `TimestampNTZType`: a MatchError."""
+
+
+def is_found_by_spark(name: str) -> bool:
+    """Whether Spark finds the listed NDV of a column with this name.
+
+    Examples
+    --------
+    >>> [is_found_by_spark(name) for name in ("price", "unit price", "größe", "2026", "item.price")]
+    [True, False, False, False, False]
+    """
+    return _FOUND_NAMES.fullmatch(name) is not None
 
 
 def is_zeroed_by_spark(type_text: str, value_count: int = 1) -> bool:
@@ -296,16 +313,17 @@ def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Ite
             "with spark.sql.cbo.enabled, joins of this table fail in Spark with an internal error: for this snapshot "
             "statistics of columns are listed that the schema does not have",
             f"{len(broken):,} listed blobs, of field ids {ids}",
-            "set spark.sql.iceberg.report-column-stats=false",
+            "SET `spark.sql.iceberg.report-column-stats`=false",
         )
-    columns = [metadata.schema.get(blob.field_ids[0]) for blob in listed if blob.type == THETA and blob.field_ids]
+    read = find_listed_blobs(metadata, snapshot)
+    columns = [metadata.schema.get(blob.field_ids[0]) for blob in read if blob.field_ids]
     times = [column.name for column in columns if column is not None and column.type in ZONELESS_TIMES]
     if times:
         yield Finding(
             "warning",
             TIME_TRAP,
             f"{counted(len(times), 'such NDV')} {'is' if len(times) == 1 else 'are'} listed, as of {times[0]}",
-            "set spark.sql.iceberg.report-column-stats=false, or commit with list_ndv= without these columns",
+            "SET `spark.sql.iceberg.report-column-stats`=false, or commit with list_ndv= without these columns",
         )
 
 

@@ -23,7 +23,6 @@ import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -260,7 +259,7 @@ final class ScanStatistics implements Statistics {
       ColumnFigures column = (ColumnFigures) figures.columns.get(fields[i].name());
       width += column == null ? fields[i].dataType().defaultSize() : column.width();
       if (column != null && evaluated != null && rows > 0) {
-        columns.put(FieldReference.column(fields[i].name()), column.report(figures.rows, rows, evaluated));
+        columns.put(new ColumnName(fields[i].name()), column.report(figures.rows, rows, evaluated));
       }
     }
     size = Math.max(1L, Math.multiplyExact(rows, width));
@@ -276,6 +275,23 @@ final class ScanStatistics implements Statistics {
 
   public Map columnStats() {
     return columns;
+  }
+}
+
+/** A column by the name that Spark compares: a FieldReference describes itself in backticks where a name is unusual. */
+final class ColumnName implements NamedReference {
+  private final String name;
+
+  ColumnName(String name) {
+    this.name = name;
+  }
+
+  public String[] fieldNames() {
+    return new String[] {name};
+  }
+
+  public String describe() {
+    return name;
   }
 }
 
