@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icestats.answers.text import quote_name, quote_text
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 
 BARRIER = "icestats_barrier"
 """A column that keeps filters from being pushed into a scan."""
+_BY_ROWS = "with (`vectorization-enabled` = 'false')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,17 @@ def find_version(metadata: TableMetadata, snapshot: Snapshot, schema: Schema) ->
     -----
     `version as of` with an id or a tag reads with the snapshot's schema, with a branch's name with the table's current
     one (`SparkTable.create` of Iceberg 1.12; tried with columns added, renamed and dropped).
+
+    Where files may have variants they are read row by row: Iceberg 1.12 fails on shredded ones where it reads other
+    columns alone in batches, which it does also where the variant is no longer in the schema.
     """
+    version = _find_version(metadata, snapshot, schema)
+    if any(field.type == "variant" for known in metadata.schemas.values() for field in known.fields):
+        return replace(version, clause=f"{version.clause} {_BY_ROWS}")
+    return version
+
+
+def _find_version(metadata: TableMetadata, snapshot: Snapshot, schema: Schema) -> Version:
     takes_filters = snapshot.schema_id in (None, metadata.current_schema_id)
     at_snapshot = {name: ref.type for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id}
     branches = [name for name, kind in at_snapshot.items() if kind == "branch"]

@@ -61,3 +61,20 @@ def test_the_command_line_says_what_it_leaves_out(location: str) -> None:
     called = CliRunner().invoke(cli, ["compute", location, "--table", "--format", "json"])
     assert called.exit_code == 0, called.output
     assert json.loads(called.stdout)["committed"] is False
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_columns_beside_shredded_variants_are_read(spark: Any, namespace: str, dropped: bool) -> None:
+    name = f"{namespace}.shredded_{dropped}"
+    spark.sql(
+        f"create table {name} (id bigint, any variant) using iceberg "
+        "tblproperties ('format-version'='3', 'write.parquet.shred-variants'='true')"
+    )
+    spark.sql(f"insert into {name} select id, parse_json(concat('{{\"a\": ', id, '}}')) from range(100)")
+    if dropped:
+        spark.sql(f"alter table {name} drop column any")
+    place = str(spark.sql(f"select file from {name}.metadata_log_entries order by timestamp").collect()[-1][0])
+    table = icestats.load(place)
+    assert table.compute().found.columns["id"].value_count == 100
+    assert table.estimate("id < 7", actual=True).actual == 7
+    assert table.plan("id < 7", rows=True).steps[-1].kept == 7
