@@ -27,6 +27,7 @@ from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.confined_io import UNREAD_SCHEMA, allow_null_structs
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
 from icestats.iceberg.partition_columns import (
+    VOID,
     PartitionColumn,
     encode_values,
     find_partition_columns,
@@ -393,8 +394,10 @@ def build_scanned_keys(groups: pa.Table, metadata: TableMetadata) -> list[Partit
     keys: dict[PartitionKey, PartitionKey] = {}
     found = []
     for row, spec_id in enumerate(groups["spec_id"].to_pylist()):
-        ids = [field.field_id for field in metadata.specs[spec_id].fields]
-        key = PartitionKey(spec_id, tuple((i, by_field[i][row]) for i in ids if i in by_field))
+        fields = [one for one in metadata.specs[spec_id].fields if one.transform == VOID or one.field_id in by_field]
+        # A void value is null, also where the type of its column is not known any more.
+        values = ((one.field_id, None if one.transform == VOID else by_field[one.field_id][row]) for one in fields)
+        key = PartitionKey(spec_id, tuple(values))
         found.append(keys.setdefault(key, key))
     return found
 

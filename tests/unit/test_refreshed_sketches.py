@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -247,3 +248,37 @@ def test_what_did_not_fit_is_tried_again_and_changes_nothing(table, load, monkey
     again = load().refresh_statistics()
     assert bool(again.scanned) == is_scanned
     assert not again.commit().committed
+
+
+def test_partitions_stay_the_same_where_no_schema_knows_the_column_of_a_void_field(catalog, catalog_properties):
+    """A dropped field of version 1 becomes void; `expire_snapshots` may remove the schemas that had its column."""
+    fields = [("gone", StringType()), ("v", LongType()), ("day", IntegerType())]
+    schema = Schema(*(NestedField(i, *field, required=False) for i, field in enumerate(fields, 1)))
+    parts = [PartitionField(1, 1000, IdentityTransform(), "part"), PartitionField(3, 1001, IdentityTransform(), "day")]
+    made = catalog.create_table(
+        "db.v", schema, partition_spec=PartitionSpec(*parts), properties={"format-version": "1"}
+    )
+    with made.update_spec() as update:
+        update.remove_field("part")
+    made.append(pa.table({"gone": ["a"] * 5, "v": range(5), "day": pa.array([1] * 5, pa.int32())}))
+    opened = icestats.load("db.v", catalog=catalog_properties)
+    Statistics(opened._source, scan(opened, SIZES)[0]).commit()
+    made.refresh().append(pa.table({"gone": ["a"] * 7, "v": range(100, 107), "day": pa.array([1] * 7, pa.int32())}))
+    with made.refresh().update_schema() as update:
+        update.delete_column("gone")
+    path = local_path(made.refresh().metadata_location)
+    document = json.loads(path.read_text())
+    current = document["current-schema-id"]
+    document["schemas"] = [one for one in document["schemas"] if one["schema-id"] == current]
+    for snapshot in document["snapshots"]:
+        snapshot["schema-id"] = current
+    expired = path.with_name("expired.metadata.json")
+    expired.write_text(json.dumps(document))
+    catalog.register_table("db.x", f"file://{expired}")
+    refreshed = icestats.load("db.x", catalog=catalog_properties).refresh_statistics(columns=["v"])
+    assert refreshed.added_partitions["v"].partition_count == 1
+    refreshed.commit()
+    table = icestats.load("db.x", catalog=catalog_properties)
+    (row,) = table.partitions().to_pylist()
+    assert (dict(row["ndvs"])[2], dict(row["ndv_commits_behind"])[2]) == (12, 0)
+    assert table.estimate("v < 3")["kll-by-partition"].rows == 3
