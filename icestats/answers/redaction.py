@@ -23,7 +23,7 @@ _SHORTEST = 4
 """Values shorter than this are parts of too many words."""
 _PASSWORD = re.compile(r"(?:jdbc:)?(?:[\w+.-]+:/+)?[^:/?#@]*:(?!/|\d+[/?#])(.*)@", re.DOTALL)
 """The password of a URL, whatever is in it, up to the last @; but not a port with a path that has an @."""
-_ENDS_PASSWORD = re.compile(r"[@:/?#\s]")
+_ENDS_PASSWORD = re.compile(r"[@:/?#\\\s]")
 """Where libraries, each at other characters, take the rest of a password for a host, a port or a path."""
 
 

@@ -151,7 +151,9 @@ def test_a_catalog_that_cannot_be_opened_tells_no_secret(properties):
 
 
 @pytest.mark.parametrize("kind", ["sql", "rest", "hive"])
-@pytest.mark.parametrize("password", ["p@ss:hunter2", "hunter2/x", "x/hunter2", "x@hunter2/y", "hun ter2", "hunter2"])
+@pytest.mark.parametrize(
+    "password", ["p@ss:hunter2", "hunter2/x", "x/hunter2", "x@hunter2/y", "hun ter2", "hunter2\\x", "hunter2"]
+)
 @pytest.mark.parametrize("scheme", ["postgresql://", "https://", "jdbc:postgresql://", "thrift:/", ""])
 def test_a_password_that_is_not_encoded_is_hidden_where_libraries_take_it_for_a_host_or_a_port(scheme, password, kind):
     with pytest.raises(icestats.IcestatsError) as caught:
