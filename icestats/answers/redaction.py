@@ -83,20 +83,28 @@ def explained(explain: Callable[[str], IcestatsError]) -> Iterator[None]:
 @functools.lru_cache(maxsize=256)
 def _written(secret: str) -> re.Pattern[str]:
     """Return what finds a secret as libraries and servers write it: escaped, encoded, its blanks as one or replaced."""
-    return re.compile("".join(map(_forms, re.findall(r"\s+|\S", secret))))
+    return re.compile("".join(map(_forms, re.findall(r"\s+|\\+|\S", secret))))
 
 
 def _forms(part: str) -> str:
     if part.isspace():
-        return r"(?:[\s\ufffd+]|\\+[nrtfv]|\\+x[01][0-9a-f]|%[0-2][09A-Da-d])+"
+        return r"(?:[\s\ufffd+]|\\{1,8}[nrtfv]|\\{1,8}x[01][0-9a-f]|%[0-2][09A-Da-d])+"
+    if part.startswith("\\"):
+        return rf"(?:\\{{{len(part)},{8 * len(part)}}}|(?i:(?:%5c){{{len(part)}}}))"
     if part.isascii() and part.isalnum():
         return part
     units = part.encode("utf-16-be", "surrogatepass").hex()
-    forms = [rf"\\*{re.escape(part)}", "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4))]
+    forms = [
+        rf"\\{{0,8}}{re.escape(part)}",
+        "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+    ]
     for code in ("utf-8", "latin-1"):
         encoded = part.encode(code, "ignore")
-        forms += ["".join(f"{before}{byte:02x}" for byte in encoded) for before in (r"\\+x", "%") if encoded]
-    return f"(?i:{'|'.join(forms if part.isprintable() else (*forms, chr(0xFFFD)))})"
+        forms += ["".join(f"{before}{byte:02x}" for byte in encoded) for before in (r"\\{1,8}x", "%") if encoded]
+    # Java sends what is not of Latin 1 as `?`.
+    replaced = [] if part.isprintable() else [chr(0xFFFD)]
+    replaced += [r"\?"] if part > chr(0xFF) else []
+    return f"(?i:{'|'.join(forms + replaced)})"
 
 
 def _secrets(properties: Mapping[str, Any]) -> Iterator[str]:

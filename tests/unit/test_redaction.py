@@ -311,9 +311,17 @@ def test_a_secret_that_was_read_with_the_end_of_its_line_is_not_told(given, blan
 def test_a_secret_is_hidden_however_it_is_written(secret):
     said = json.dumps(secret)
     escaped = (repr(secret), repr(secret.encode()), said, json.dumps(said), json.dumps(secret, ensure_ascii=False))
+    escaped = (*escaped, secret.encode("latin-1", "replace").decode("latin-1"))
     for form in (secret, *escaped, quote(secret, ""), quote_plus(secret).lower(), one_line(secret), printable(secret)):
         shown = hide_secrets(form, {"token": secret})
         assert shown.replace("\\", "").strip("b\"'") == "***"
+
+
+@pytest.mark.parametrize("character", ["\\", " ", "a", "+", "\x1b", "%"])
+def test_a_long_name_is_searched_for_a_secret_in_one_pass(character):
+    text = character * 500_000
+    for secret in (character * 50 + "b", f"{character}{character}x" * 9, f"+{character * 9}b", f"a{character * 9}b"):
+        assert hide_secrets(text, {"token": secret}) == text
 
 
 def test_users_and_passwords_are_hidden_as_they_are_sent():
