@@ -63,6 +63,10 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 """What a request is signed in with, where a server repeats its headers."""
+_TOKEN = re.compile(
+    r"\b((?:bearer|basic)\s+)(?=[^\s'\"]*[\d=])[\w.~+/=-]{8,}|(?<![\w-])eyJ[\w-]{5,}\.[\w-]+\.[\w-]*", re.IGNORECASE
+)
+"""Such a header's value without its name, or a JSON Web Token alone."""
 
 
 def hide_in_urls(text: str) -> str:
@@ -75,6 +79,7 @@ def hide_in_urls(text: str) -> str:
     """
     for pattern in (_SIGNATURE, _HEADER):
         text = pattern.sub(rf"\1{HIDDEN}", text)
+    text = _TOKEN.sub(lambda found: f"{found[1] or ''}{HIDDEN}", text)
     return _IN_URL.sub(f"://{HIDDEN}@", text)
 
 

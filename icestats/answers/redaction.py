@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import traceback
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from icestats.answers.text import one_line, printable_lines
 from icestats.errors import HIDDEN, IcestatsError, hide_in_urls
@@ -22,7 +23,7 @@ _SHORTEST = 4
 """Values shorter than this are parts of too many words."""
 _PASSWORD = re.compile(r"(?:jdbc:)?(?:[\w+.-]+:/+)?[^:/?#@]*:(?!/|\d+[/?#])(.*)@", re.DOTALL)
 """The password of a URL, whatever is in it, up to the last @; but not a port with a path that has an @."""
-_ENDS_PASSWORD = re.compile(r"[@:/?#\s]")
+_ENDS_PASSWORD = re.compile(r"[@:/?#\\\s]")
 """Where libraries, each at other characters, take the rest of a password for a host, a port or a path."""
 
 
@@ -34,10 +35,9 @@ def hide_secrets(text: str, properties: Mapping[str, Any]) -> str:
     >>> hide_secrets("{'type': 'rest', 'credential': 'me:pass'}", {"type": "rest", "credential": "me:pass"})
     "{'type': 'rest', 'credential': '***'}"
     """
-    secrets = {form for secret in _secrets(properties) for form in (secret, quote(secret, ""), quote_plus(secret))}
-    for secret in sorted(secrets, key=len, reverse=True):
+    for secret in sorted(set(map(str.strip, _secrets(properties))), key=len, reverse=True):
         if len(secret) >= _SHORTEST:
-            text = text.replace(secret, HIDDEN)
+            text = _written(secret).sub(HIDDEN, text)
     return hide_in_urls(text)
 
 
@@ -80,6 +80,33 @@ def explained(explain: Callable[[str], IcestatsError]) -> Iterator[None]:
         raise explain(one_line(error)) from safe_cause(error)
 
 
+@functools.lru_cache(maxsize=256)
+def _written(secret: str) -> re.Pattern[str]:
+    """Return what finds a secret as libraries and servers write it: escaped, encoded, its blanks as one or replaced."""
+    return re.compile("".join(map(_forms, re.findall(r"\s+|\\+|\S", secret))))
+
+
+def _forms(part: str) -> str:
+    if part.isspace():
+        return r"(?:[\s\ufffd+]|\\{1,8}[nrtfv]|\\{1,8}x[01][0-9a-f]|%[0-2][09A-Da-d])+"
+    if part.startswith("\\"):
+        return rf"(?:\\{{{len(part)},{8 * len(part)}}}|(?i:(?:%5c){{{len(part)}}}))"
+    if part.isascii() and part.isalnum():
+        return part
+    units = part.encode("utf-16-be", "surrogatepass").hex()
+    forms = [
+        rf"\\{{0,8}}{re.escape(part)}",
+        "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+    ]
+    for code in ("utf-8", "latin-1"):
+        encoded = part.encode(code, "ignore")
+        forms += ["".join(f"{before}{byte:02x}" for byte in encoded) for before in (r"\\{1,8}x", "%") if encoded]
+    # Java sends what is not of Latin 1 as `?`.
+    replaced = [] if part.isprintable() else [chr(0xFFFD)]
+    replaced += [r"\?"] if part > chr(0xFF) else []
+    return f"(?i:{'|'.join(forms + replaced)})"
+
+
 def _secrets(properties: Mapping[str, Any]) -> Iterator[str]:
     for name, value in properties.items():
         if isinstance(value, Mapping):
@@ -89,5 +116,14 @@ def _secrets(properties: Mapping[str, Any]) -> Iterator[str]:
             yield from (found[1], *_ENDS_PASSWORD.split(found[1]))
         if re.search(HIDDEN_NAMES, str(name).lower()):
             yield str(value)
-            # Of `client:secret` the secret is also sent alone.
+            # Of `client:secret` the secret is also sent alone, of `Bearer token` a server repeats the token.
             yield str(value).partition(":")[2]
+            yield str(value).partition(" ")[2]
+            yield _encoded(str(value))
+    if "password" in properties:
+        yield _encoded(f"{properties.get('username', '')}:{properties['password']}")
+
+
+def _encoded(text: str) -> str:
+    """Return text as it is sent where a server asks for a user and a password."""
+    return b64encode(text.encode(errors="replace")).decode()

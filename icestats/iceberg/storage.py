@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import unquote
 
-from icestats.answers.redaction import safe_cause
+from icestats.answers.redaction import hide_secrets, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import CallError, MetadataError
 from icestats.iceberg.reach import check_reach, store_of
@@ -97,7 +97,7 @@ class Storage:
                 return check_regular(path.stat(), location).st_size
             return len(open_input(self._file_io(location), location))
         except (OSError, ValueError, ImportError) as error:
-            raise unreadable(location, error) from safe_cause(error)
+            raise unreadable(location, error, self.properties) from safe_cause(error, self.properties)
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes from `offset`: all of them, or at most `length`.
@@ -116,7 +116,7 @@ class Storage:
             with open_input(self._file_io(location), location).open() as stream:
                 return read_range(stream, location, offset, length)
         except (OSError, ValueError, ImportError) as error:
-            raise unreadable(location, error) from safe_cause(error)
+            raise unreadable(location, error, self.properties) from safe_cause(error, self.properties)
 
     def check(self, location: str) -> None:
         """Raise MetadataError where others must not open a location: the table may not name it, or it is no file."""
@@ -301,15 +301,15 @@ def expand_home(path: str | Path, what: str) -> Path:
         raise CallError(f"{what} is '{path}': {user} is no home folder, give an absolute path") from error
 
 
-def unreadable(location: str, error: Exception) -> MetadataError:
-    """Return the error for an unreadable file."""
+def unreadable(location: str, error: Exception, properties: Mapping[str, str] | None = None) -> MetadataError:
+    """Return the error for an unreadable file, without the secrets of what it is opened with."""
     if isinstance(error, FileNotFoundError):
         return MetadataError("no such file", location)
     if isinstance(error, ModuleNotFoundError) and error.name:
         return MetadataError(
             f"this kind of location needs the package {error.name}: pip install {error.name}", location
         )
-    text = one_line(error)
+    text = one_line(hide_secrets(str(error), properties or {}) or error)
     if "OAuth2 access token" in text:
         return MetadataError(
             "Google Cloud gives no access token: set gcs.oauth2.token and "

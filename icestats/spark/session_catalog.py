@@ -65,6 +65,8 @@ _ERRORS: dict[str, type[Exception]] = {
     "BadRequestException": BadRequestError,
 }
 """What PyIceberg raises where Iceberg's Java library raises these."""
+_ANSWERS: tuple[type[Exception], ...] = (CatalogError, *_ERRORS.values())
+"""What says what a server has answered, which may repeat what it was sent."""
 _VERSION = re.compile("(branch|tag|snapshot_id|at_timestamp)_")
 """How the last part of a name begins by which Spark reads another version of the table before it."""
 _MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"})
@@ -217,13 +219,13 @@ class SessionCatalog(ForeignCatalog):
         try:
             with explained_errors(self.session, doing, lambda said: CatalogError(f"{failed}: {said}")), _translated():
                 yield
-        except CatalogError as error:
-            prefix = f"{_CATALOG}{self.name}."
-            own = {key: value for key, value in _settings(self.session).items() if key.startswith(prefix)}
+        except _ANSWERS as error:
+            prefixes = (f"{_CATALOG}{self.name}.", "spark.hadoop.")
+            own = {key: value for key, value in _settings(self.session).items() if key.startswith(prefixes)}
             shown = "".join(traceback.format_exception(error))
             if hide_secrets(shown, own) == shown:
                 raise
-            raise CatalogError(hide_secrets(str(error), own)) from None
+            raise type(error)(hide_secrets(str(error), own)) from None
 
 
 @contextmanager

@@ -570,6 +570,24 @@ def serve_to(session, tmp_path, name):
         yield backend, icestats.load(f"{name}.db.t", spark=session)
 
 
+@pytest.mark.parametrize("status", [400, 401, 403])
+def test_what_a_server_repeats_to_a_session_is_not_told(session, tmp_path, monkeypatch, status):
+    secrets = {"header.X-Api-Key": "hidden/1", "token": "hidden/2"}
+    for name, value in secrets.items():
+        session.conf.set(f"spark.sql.catalog.echo{status}.{name}", value)
+    with serve_to(session, tmp_path, f"echo{status}") as (_, table):
+
+        def refuse(request):
+            sent = request.headers["X-Api-Key"], request.headers["Authorization"].split()[1]
+            request.answer(status, {"error": {"message": f"not for {sent}", "type": "E", "code": status}})
+
+        monkeypatch.setattr(Rest, "do_GET", refuse)
+        with pytest.raises(CatalogError, match=r"not for \('\*\*\*', '\*\*\*'\)") as caught:
+            table.refresh()
+    shown = "".join(traceback.format_exception(caught.value))
+    assert not any(value in shown for value in secrets.values())
+
+
 def test_through_a_rest_catalog_of_the_session_what_others_commit_in_between_is_put_back(session, tmp_path):
     """Java sends a server no requirement for statistics, so that the last writer wins."""
     with serve_to(session, tmp_path, "served") as (backend, table):

@@ -9,7 +9,9 @@ import re
 import subprocess
 import sys
 import traceback
+from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import quote, quote_plus
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
@@ -17,7 +19,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 import icestats
 from icestats.answers.redaction import HIDDEN_NAMES, hide_secrets
-from icestats.answers.text import one_line
+from icestats.answers.text import one_line, printable
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import HIDDEN_IN_URLS, MetadataError, hide_in_urls
@@ -91,6 +93,9 @@ def test_names_that_say_where_a_catalog_is_are_shown(name):
         ("postgresql+psycopg2://h/db?user=me&password=ab&x=1", "postgresql+psycopg2://h/db?user=me&password=***&x=1"),
         ("GET https://h/?api_key=ab%2B&pwd=c", "GET https://h/?api_key=***&pwd=***"),
         ("authorization: abc", "authorization: ***"),
+        ("bad: Bearer ab/c12.d-e=", "bad: Bearer ***"),
+        ("Basic authentication failed", "Basic authentication failed"),
+        ("no such token: eyJhbGciOi.eyJzdWIi.c2lnbmVk-_", "no such token: ***"),
         ("{'X-Amz-Security-Token': 'a/b'}", "{'X-Amz-Security-Token': '***'}"),
         ("AccountName=a;AccountKey=ab/c==", "AccountName=a;AccountKey=***"),
         ("Authorization failed", "Authorization failed"),
@@ -103,7 +108,15 @@ def test_urls_keep_all_but_their_secrets(text, shown):
 
 
 @pytest.mark.parametrize(
-    "text", ["://" + ":" * 1_000_000, "://:" * 200_000, "?" + "token" * 200_000, "://" + ":@" * 500_000]
+    "text",
+    [
+        "://" + ":" * 1_000_000,
+        "://:" * 200_000,
+        "?" + "token" * 200_000,
+        "://" + ":@" * 500_000,
+        "-eyJaaaaaa" * 100_000,
+        "bearer " * 100_000,
+    ],
 )
 def test_a_long_name_is_searched_for_passwords_in_one_pass(text):
     """Each colon was tried with all that follow: an error that names a column of 60,000 took half a minute."""
@@ -138,7 +151,9 @@ def test_a_catalog_that_cannot_be_opened_tells_no_secret(properties):
 
 
 @pytest.mark.parametrize("kind", ["sql", "rest", "hive"])
-@pytest.mark.parametrize("password", ["p@ss:hunter2", "hunter2/x", "x/hunter2", "x@hunter2/y", "hun ter2", "hunter2"])
+@pytest.mark.parametrize(
+    "password", ["p@ss:hunter2", "hunter2/x", "x/hunter2", "x@hunter2/y", "hun ter2", "hunter2\\x", "hunter2"]
+)
 @pytest.mark.parametrize("scheme", ["postgresql://", "https://", "jdbc:postgresql://", "thrift:/", ""])
 def test_a_password_that_is_not_encoded_is_hidden_where_libraries_take_it_for_a_host_or_a_port(scheme, password, kind):
     with pytest.raises(icestats.IcestatsError) as caught:
@@ -279,6 +294,48 @@ def test_what_a_server_repeats_at_a_write_is_not_told(small_table, monkeypatch):
         monkeypatch.setattr(Rest, "do_POST", refuse)
         with pytest.raises(icestats.CommitError, match=r"took no rows: .*\*\*\*") as caught:
             icestats.writers.append(table, small_table.scan().to_arrow())
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("given", ["token", "header.X-Api-Key"])
+@pytest.mark.parametrize("blank", ["\n", "\r\n", "\nx"], ids=repr)
+def test_a_secret_that_was_read_with_the_end_of_its_line_is_not_told(given, blank):
+    """Python refuses such a header, and shows it as `b'Bearer hidden\\n'`."""
+    own = {"type": "rest", "uri": "http://127.0.0.1:9", given: f"hidden{blank}"}
+    with pytest.raises(icestats.CatalogError, match="header value") as caught:
+        icestats.load("db.small", catalog=own)
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("secret", ["it's \"a\\b", "a\n\tbcd", "\x1bé€\U0001f511z", "%41+/==", "a  b\x00c"], ids=repr)
+def test_a_secret_is_hidden_however_it_is_written(secret):
+    said = json.dumps(secret)
+    escaped = (repr(secret), repr(secret.encode()), said, json.dumps(said), json.dumps(secret, ensure_ascii=False))
+    escaped = (*escaped, secret.encode("latin-1", "replace").decode("latin-1"))
+    for form in (secret, *escaped, quote(secret, ""), quote_plus(secret).lower(), one_line(secret), printable(secret)):
+        shown = hide_secrets(form, {"token": secret})
+        assert shown.replace("\\", "").strip("b\"'") == "***"
+
+
+@pytest.mark.parametrize("character", ["\\", " ", "a", "+", "\x1b", "%"])
+def test_a_long_name_is_searched_for_a_secret_in_one_pass(character):
+    text = character * 500_000
+    for secret in (character * 50 + "b", f"{character}{character}x" * 9, f"+{character * 9}b", f"a{character * 9}b"):
+        assert hide_secrets(text, {"token": secret}) == text
+
+
+def test_users_and_passwords_are_hidden_as_they_are_sent():
+    own = {"credential": "me:pass", "auth": {"basic": {"username": "you", "password": "word"}}}
+    sent = [b64encode(pair).decode() for pair in (b"me:pass", b"you:word")]
+    assert hide_secrets(f"{sent[0]} or {sent[1]}", own) == "*** or ***"
+
+
+@pytest.mark.parametrize("name", ["s3.endpoint", "s3.proxy-uri"])
+def test_a_password_that_is_not_encoded_in_the_address_of_a_storage_is_not_told(name):
+    own = {"s3.endpoint": "http://127.0.0.1:9", "s3.access-key-id": "me", "s3.secret-access-key": "mine"}
+    own |= {"s3.region": "us-east-1", name: "http://me:hidden/secret@127.0.0.1:9"}
+    with pytest.raises(MetadataError, match=r"cannot be read: .*\*\*\*") as caught:
+        icestats.load("s3://bucket/v1.metadata.json", catalog=own)
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
