@@ -79,7 +79,6 @@ def test_an_answer_that_memory_does_not_hold_is_one_line(query, table, monkeypat
     monkeypatch.setattr(sql_module, "_SETTINGS", {"memory_limit": "400 MiB", **sql_module._SETTINGS})
     with pytest.raises(icestats.CallError, match="the answer has more than 104,857,600 bytes, a quarter of"):
         table.sql(query)
-    assert pa.total_allocated_bytes() < 50 << 20
 
 
 def test_what_fails_after_the_first_rows_is_one_line(table):
