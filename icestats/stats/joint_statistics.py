@@ -81,9 +81,10 @@ def encode_column(array: pa.Array, type_text: str) -> EncodedColumn:
     codes = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
     if pa.types.is_floating(values.type):
         # As a filter has it, -0.0 equals 0.0, and NaN is one value whatever its bits.
-        numbers = values.to_numpy(zero_copy_only=False) + 0
+        numbers = np.array(values.to_numpy(zero_copy_only=False))
+        # First, as NumPy warns of arithmetic with a signalling one.
         numbers[np.isnan(numbers)] = np.nan
-        values = pa.array(numbers, values.type)
+        values = pa.array(numbers + 0, values.type)
     return EncodedColumn(codes, values, np.append(hash_all(values, type_text), NULL_HASH))
 
 

@@ -177,3 +177,10 @@ def test_there_are_no_more_distinct_pairs_than_rows():
         numbers = encode_column(pa.array(range(count), pa.int64()), "long")
         pairs.update(numbers, numbers)
         assert pairs.result((count, count)).ndv <= count
+
+
+def test_every_nan_of_a_pair_is_one_value_and_is_read_without_a_warning():
+    bits = np.array([0x7FF0000000000001, 0x7FF8000000000000, -1], np.int64)
+    found = encode_column(pa.array(bits.view(np.float64)), "double")
+    assert found.values.to_numpy().view(np.int64).tolist() == [bits[1]] * 3
+    assert len(set(found.hashes[:3].tolist())) == 1
