@@ -264,6 +264,11 @@ class TableMetadata:
         return self.schemas[self.current_schema_id]
 
     @property
+    def name_mapping(self) -> str | None:
+        """By which columns go of files that have no field ids, as `add_files` takes in: JSON, which may be anything."""
+        return self.properties.get("schema.name-mapping.default")
+
+    @property
     def schemas_by_age(self) -> tuple[Schema, ...]:
         """The current schema, then all, the newest first: where to look up a column that may be gone."""
         return (self.schema, *reversed(tuple(self.schemas.values())))

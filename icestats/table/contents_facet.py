@@ -249,14 +249,13 @@ class Contents:
         MetadataError
             A data file is missing, or its footer is damaged.
         """
-        from icestats.snapshot.pruning.row_groups import FILE_COLUMNS, NAME_MAPPING, read_row_groups
+        from icestats.snapshot.pruning.row_groups import FILE_COLUMNS, read_row_groups
 
         if not isinstance(files, pa.Table) or not set(FILE_COLUMNS) <= set(files.column_names):
             raise CallError(f"files is {files!r:.80}: expected rows of `files()`")
         check_names("columns", columns)
         wanted = [self.schema.find(column) for column in columns]
-        mapping = self._source.metadata.properties.get(NAME_MAPPING)
-        return read_row_groups(self._source.storage, files, wanted, mapping)[0]
+        return read_row_groups(self._source.storage, files, wanted, self._source.metadata.name_mapping)[0]
 
     def _find_manifests(self, manifest_paths: Collection[str] | None) -> pa.Table | None:
         if manifest_paths is None:

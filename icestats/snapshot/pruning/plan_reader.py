@@ -28,7 +28,7 @@ from icestats.snapshot.pruning.funnel import (
     select_live_data,
 )
 from icestats.snapshot.pruning.plan import Plan, PlanOutlook
-from icestats.snapshot.pruning.row_groups import NAME_MAPPING, read_row_groups
+from icestats.snapshot.pruning.row_groups import read_row_groups
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 LEAST_BYTES_SPARED = 64 << 20
@@ -108,7 +108,7 @@ def _total(table: pa.Table, name: str) -> int:
 def _with_row_groups(reader: SnapshotReader, row_filter: RowFilter, funnel: Funnel, columns: Sequence[Field]) -> Funnel:
     started = time.perf_counter()
     files = join_paths(take_rows(funnel.files, funnel.kept_files))
-    mapping = reader.source.metadata.properties.get(NAME_MAPPING)
+    mapping = reader.source.metadata.name_mapping
     groups, bytes_read = read_row_groups(reader.source.storage, files, columns, mapping)
     found = judge_row_groups(row_filter, groups, columns, started, bytes_read)
     return replace(funnel, row_groups=groups, by_row_group=found)

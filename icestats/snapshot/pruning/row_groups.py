@@ -33,8 +33,6 @@ from icestats.read.parquet.parquet_footer import (
 
 FILE_COLUMNS = ("file_path", "file_format", "record_count", "file_size_in_bytes")
 """What has to be known of a file."""
-NAME_MAPPING = "schema.name-mapping.default"
-"""The table's property by which columns go of files that have no field ids."""
 _TAIL = 64 << 10
 _READERS = 8
 MOST_FOOTER_BYTES = 4 << 30
@@ -62,7 +60,7 @@ def read_row_groups(
     columns : sequence of Field
         The columns whose statistics are wanted.
     name_mapping : str, optional
-        The table's `schema.name-mapping.default`, for files whose columns have no ids, as `add_files` takes in.
+        `TableMetadata.name_mapping`.
 
     Returns
     -------
