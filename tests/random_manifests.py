@@ -8,7 +8,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from icestats.iceberg.metadata import Field, PartitionField, PartitionSpec, build_metadata
+from icestats.iceberg.metadata import Field, PartitionField, PartitionSpec
+from icestats.iceberg.metadata_json import build_metadata
 from icestats.read.manifests.manifests import ManifestToRead
 from tests.manifest_writer import METRICS, Writer
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import fastavro
 
-from icestats.iceberg.metadata import build_metadata
+from icestats.iceberg.metadata_json import build_metadata
 from icestats.read.manifests.manifests import ManifestToRead
 
 TYPES = {"id": "long", "name": "string", "price": "decimal(20, 2)", "weight": "double"}

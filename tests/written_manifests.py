@@ -8,7 +8,8 @@ from typing import Any
 
 import fastavro
 
-from icestats.iceberg.metadata import TableMetadata, build_metadata
+from icestats.iceberg.metadata import TableMetadata
+from icestats.iceberg.metadata_json import build_metadata
 from icestats.read.manifests.manifests import ManifestToRead, read_rollups
 
 METRICS = {

@@ -16,7 +16,8 @@ from functools import cached_property
 from urllib.parse import unquote
 
 from icestats.errors import MetadataError
-from icestats.iceberg.metadata import GZIP_MAGIC, TableMetadata, read_metadata
+from icestats.iceberg.metadata import TableMetadata
+from icestats.iceberg.metadata_json import GZIP_MAGIC, read_metadata
 from icestats.iceberg.storage import FileReader
 
 SUFFIXES = (".metadata.json", ".metadata.json.gz")

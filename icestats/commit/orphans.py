@@ -28,7 +28,8 @@ from icestats.commit.table_state import TableFiles, reload_table, remove_file
 from icestats.errors import CallError, CommitError, MetadataError, PuffinFormatError
 from icestats.iceberg.confined_io import is_at_home, is_true, metadata_folder
 from icestats.iceberg.foreign_catalog import ForeignCatalog
-from icestats.iceberg.metadata import TableMetadata, read_metadata
+from icestats.iceberg.metadata import TableMetadata
+from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.reach import check_reach, is_below
 from icestats.iceberg.storage import unreadable
 from icestats.read.puffin.puffin import read_puffin_footer

@@ -33,13 +33,8 @@ from icestats.errors import (
 from icestats.iceberg.catalog import explain_catalog_error, explain_invalid
 from icestats.iceberg.confined_io import find_unsafe_deletes, find_unsafe_write, is_true, metadata_folder
 from icestats.iceberg.foreign_catalog import ForeignCatalog
-from icestats.iceberg.metadata import (
-    BlobMetadata,
-    PartitionStatisticsFile,
-    StatisticsFile,
-    TableMetadata,
-    read_metadata,
-)
+from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import read_range, unreadable
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
 

@@ -17,7 +17,8 @@ from icestats.answers.text import align, can_stand, counted, printable_lines, qu
 from icestats.errors import CallError
 from icestats.estimation.engine_statistics import EngineFact, list_engines, read_engine_facts
 from icestats.estimation.holdings import Holding, find_holdings
-from icestats.iceberg.metadata import Field, parse_count
+from icestats.iceberg.metadata import Field
+from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_age import (

@@ -14,7 +14,8 @@ from icestats.answers.arrays import to_numpy
 from icestats.answers.schemas import STATISTICS
 from icestats.answers.text import counted
 from icestats.estimation.engine_statistics import LEVELS
-from icestats.iceberg.metadata import Field, Snapshot, parse_count
+from icestats.iceberg.metadata import Field, Snapshot
+from icestats.iceberg.summary import parse_count
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,

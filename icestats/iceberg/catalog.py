@@ -23,7 +23,8 @@ from icestats.errors import (
     UnsupportedError,
 )
 from icestats.iceberg.configuration import check_configuration, check_readable, read_configuration
-from icestats.iceberg.metadata import TableMetadata, read_metadata
+from icestats.iceberg.metadata import TableMetadata
+from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import Storage, expand_home, local_path
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from icestats.errors import CatalogError, CommitError, MetadataError
 from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.configuration import check_configuration, find_catalog_type, find_sqlite_path
-from icestats.iceberg.metadata import GZIP_MAGIC, build_metadata, inflate, parse_document, read_document
+from icestats.iceberg.metadata_json import GZIP_MAGIC, build_metadata, inflate, parse_document, read_document
 from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
 from icestats.iceberg.storage import Storage, check_local, limit_retries, local_path, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from icestats.answers.text import quote_name, quote_text
 from icestats.errors import UnsupportedError
 from icestats.iceberg.catalog import Source
-from icestats.iceberg.metadata import parse_count
 from icestats.iceberg.storage import local_path
+from icestats.iceberg.summary import parse_count
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_files
 from icestats.scan.scan_job import FILE_COLUMN

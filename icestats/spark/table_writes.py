@@ -11,7 +11,7 @@ from icestats.answers.text import printable, quote_name
 from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError, said_if_cut
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.confined_io import find_long_wait, find_unsafe_deletes
-from icestats.iceberg.metadata import read_metadata
+from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.reach import check_reach, is_same
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.spark.jobs import explain_failure, explained_errors, watch_jobs

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from icestats.answers.markup import Markup, build_answer, element
 from icestats.answers.text import counted, printable_lines, render_bytes, render_count, render_time
-from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata, find_stated_size
+from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
+from icestats.iceberg.summary import find_stated_size
 from icestats.iceberg.types import decode_value, to_integer
 from icestats.read.puffin.statistics_age import StatisticsAge, count_ages, find_listed_blobs, find_listed_traps
 

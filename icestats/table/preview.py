@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from icestats.errors import CallError, CommitError, StatisticsMissingError
-from icestats.iceberg.metadata import Snapshot, read_document
+from icestats.iceberg.metadata import Snapshot
+from icestats.iceberg.metadata_json import read_document
 from icestats.table.table import Table, check_table
 
 __all__ = ["build_content_stats", "read_preview_manifest_list", "write_preview_manifest_list"]

@@ -23,7 +23,8 @@ from icestats.errors import (
     read_snapshot_id,
 )
 from icestats.iceberg.catalog import find_configured_name, load_iceberg_table, load_writable_table
-from icestats.iceberg.metadata import find_stated_size, match_names
+from icestats.iceberg.metadata import match_names
+from icestats.iceberg.summary import find_stated_size
 from icestats.table.contents_facet import Contents
 
 if TYPE_CHECKING:

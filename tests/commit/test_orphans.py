@@ -22,7 +22,7 @@ from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.table_state import TableFiles
 from icestats.errors import CallError, CommitError, MetadataError
-from icestats.iceberg.metadata import read_metadata
+from icestats.iceberg.metadata_json import read_metadata
 from tests import failing_storage
 from tests.committed_statistics import ROWS, register, remove
 from tests.failing_storage import Failure

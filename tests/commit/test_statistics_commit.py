@@ -24,7 +24,7 @@ from icestats.errors import (
     SnapshotNotFoundError,
     UnsupportedError,
 )
-from icestats.iceberg.metadata import read_metadata
+from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import Storage, local_path
 from icestats.read.puffin.puffin import read_puffin_footer
 from icestats.read.puffin.statistics_age import find_listed_traps

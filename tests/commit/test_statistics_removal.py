@@ -16,7 +16,8 @@ from icestats.commit.partition_statistics_commit import commit_partition_statist
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_expired_removal, prepare_removal
 from icestats.errors import CommitError, StatisticsMissingError
-from icestats.iceberg.metadata import PartitionStatisticsFile, StatisticsFile, read_metadata
+from icestats.iceberg.metadata import PartitionStatisticsFile, StatisticsFile
+from icestats.iceberg.metadata_json import read_metadata
 from icestats.table.statistics import build_removal_report
 from tests.committed_statistics import (
     KLL,

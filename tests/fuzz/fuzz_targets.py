@@ -18,7 +18,7 @@ from icestats.commit.partition_statistics_file import write_stored_table
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.errors import FilterError, MetadataError, UnsupportedError
 from icestats.iceberg.filters.row_filter import FilterSchema, bind_row_filter
-from icestats.iceberg.metadata import read_metadata
+from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.types import to_arrow_type
 from icestats.read.avro.avro_file import parse_schema, read_header

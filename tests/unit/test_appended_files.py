@@ -11,7 +11,7 @@ from pyiceberg.table import StaticTable
 
 import icestats
 from icestats.errors import MetadataError
-from icestats.iceberg.metadata import read_metadata
+from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import Storage, local_path
 from icestats.read.avro.avro_file import read_header
 from icestats.scan.appended_files import find_appended_files, read_changed_files

@@ -31,7 +31,7 @@ from icestats.iceberg.filters.predicates import (
     join,
 )
 from icestats.iceberg.filters.value_sets import build_values
-from icestats.iceberg.metadata import find_source_ids, read_document
+from icestats.iceberg.metadata_json import find_source_ids, read_document
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
 _UNTOLD = frozenset({"!=", "not in"})

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from icestats.errors import StatisticsMissingError
-from icestats.iceberg.metadata import Field, parse_count
+from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
+from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import decode_value
 from icestats.read.puffin.puffin import damage_at
 from icestats.read.puffin.statistics_files import (

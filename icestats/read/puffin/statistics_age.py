@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted
-from icestats.iceberg.metadata import BlobMetadata, Schema, Snapshot, StatisticsFile, TableMetadata, parse_count
+from icestats.iceberg.metadata import BlobMetadata, Schema, Snapshot, StatisticsFile, TableMetadata
+from icestats.iceberg.summary import parse_count
 from icestats.read.puffin.puffin import PuffinBlob
 
 if TYPE_CHECKING:

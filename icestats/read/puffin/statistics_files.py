@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
-from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, parse_count
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader
+from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import (

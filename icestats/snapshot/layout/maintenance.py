@@ -11,7 +11,8 @@ import numpy as np
 from icestats.answers.arrays import to_numpy
 from icestats.answers.findings import Finding, order_findings
 from icestats.answers.text import can_stand, counted, escape_json, quote_name, quote_text, render_bytes
-from icestats.iceberg.metadata import PartitionField, PartitionSpec, parse_count
+from icestats.iceberg.metadata import PartitionField, PartitionSpec
+from icestats.iceberg.summary import parse_count
 from icestats.snapshot.layout.clustering import FieldLayout, LateData, Spread, predict_manifest_depth
 from icestats.snapshot.layout.file_set import FileSet
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes, render_count
-from icestats.iceberg.metadata import parse_count
+from icestats.iceberg.summary import parse_count
 from icestats.read.puffin.statistics_files import KLL, THETA
 from icestats.stats.kll import KllSketch, find_rank_error
 from icestats.stats.kll_layout import MAX_K

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes, render_time
-from icestats.iceberg.metadata import Snapshot, TableMetadata, find_left_out_sizes, parse_count
+from icestats.iceberg.metadata import Snapshot, TableMetadata
+from icestats.iceberg.summary import find_left_out_sizes, parse_count
 from icestats_widgets.page.blocks import Block, button, card_block, fact, facts_block, text_block
 from icestats_widgets.page.cells import Cell, bytes_cell, change_cell, count_cell, text_cell
 from icestats_widgets.page.grid import Row, Seen

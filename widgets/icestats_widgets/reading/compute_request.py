@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
-from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, parse_count
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
+from icestats.iceberg.summary import parse_count
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,

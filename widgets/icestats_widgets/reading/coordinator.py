@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from icestats.errors import CallError, MetadataError, StatisticsMissingError, UnsupportedError
-from icestats.iceberg.metadata import parse_count
+from icestats.iceberg.summary import parse_count
 from icestats.stats.histogram import Kind
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
