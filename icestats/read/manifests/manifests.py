@@ -310,8 +310,8 @@ def find_partition_types(
     missing = {column.field_id for column in columns if column.type is None} | retyped.keys()
     if not missing:
         return columns
-    # The source column has been dropped, and the schemas that had it are gone, or it was replaced by one of another
-    # type: a manifest's own schema tells.
+    # The source column has been dropped, and the schemas that had it are gone, or another type has taken its place: a
+    # manifest's own schema tells.
     types: dict[int, str] = {}
     seen: set[int] = set()
     for manifest in manifests:
