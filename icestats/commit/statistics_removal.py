@@ -382,10 +382,13 @@ def _put_back(table: Table, changes: Sequence[EntryChange], known: Table) -> tup
         _commit_back(table, changes, theirs, known)
     except IcestatsError as error:
         paths = ", ".join(entry.statistics_path for entry in theirs if entry is not None)
+        failed = f"{paths} could not be put back" if paths else "what was put back could not be taken out again"
         raise CommitError(
-            f"others changed these statistics in the moment of the removal, and {paths} could not be put back: {error}"
+            f"others changed these statistics in the moment of the removal, and {failed}: {error}"
         ) from error
-    raise CommitError("others changed these statistics meanwhile: nothing was removed, try again")
+    copies = ", ".join(change.after.statistics_path for change in changes if change.after is not None)
+    left = f"; {copies} is left on storage as an orphan" if copies else ""
+    raise CommitError(f"others changed these statistics meanwhile: nothing was removed, try again{left}")
 
 
 def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None], known: Table) -> None:
@@ -394,9 +397,10 @@ def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[
     removed = copy(table)
     for _ in count_attempts(table):
         back = [
+            # PyIceberg refuses to take out what is not there.
             replace(change, before_path=find_path(table.metadata, change), after=entry)
             for change, entry in pairs
-            if find_path(table.metadata, change) in (None, _path(change.after))
+            if (found := find_path(table.metadata, change)) in (None, _path(change.after)) and found != _path(entry)
         ]
         committed = commit_entries(table, back, []) if back else table
         if committed is not None:
