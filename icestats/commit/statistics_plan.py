@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -244,7 +244,7 @@ def build_commit_plan(
         effects=_explain_effects(after, columns),
         warnings=tuple(warnings.lines),
         current_schema_id=table.metadata.current_schema_id,
-        trap=_explain_trap(after, columns),
+        trap=explain_trap(after.blobs, columns),
         is_new=not _is_same(puffin, after, before, existing),
         request=request,
         table=table,
@@ -268,7 +268,7 @@ def _is_same(
 
 def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
     """Return what engines do differently once an entry is in metadata.json: the facts of `engine_statistics.toml`."""
-    listed = _columns_with_ndv(after, columns)
+    listed = _columns_with_ndv(after.blobs, columns)
     if not listed:
         return (
             "no NDV is listed in metadata.json: Spark and Impala plan as before, Trino finds no NDV in this file and "
@@ -283,7 +283,7 @@ def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tu
         "--enable_reading_puffin_stats, the default after 4.5, until a newer one is listed",
         f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
     ]
-    trap = _explain_trap(after, columns)
+    trap = explain_trap(after.blobs, columns)
     return (*effects, trap) if trap else tuple(effects)
 
 
@@ -298,14 +298,17 @@ def is_spark_trapped(version: str) -> bool:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < _SPARK_WITHOUT_TRAP
 
 
-def _columns_with_ndv(after: StatisticsFile, columns: Mapping[int, Column]) -> list[Column]:
-    return [columns[entry.field_ids[0]] for entry in after.blobs if entry.type == THETA]
+def _columns_with_ndv(listed: Iterable[BlobMetadata], columns: Mapping[int, Column]) -> list[Column]:
+    return [columns[entry.field_ids[0]] for entry in listed if entry.type == THETA]
 
 
-def _explain_trap(after: StatisticsFile, columns: Mapping[int, Column]) -> str:
-    listed = [column for column in _columns_with_ndv(after, columns) if is_found_by_spark(column.name)]
-    equal = [column.name for column in listed if is_zeroed_by_spark(column.type)]
-    several = [column.name for column in listed if column.name not in equal and is_zeroed_by_spark(column.type, 2)]
+def explain_trap(listed: Iterable[BlobMetadata], columns: Mapping[int, Column]) -> str:
+    """Return what versions of Spark estimate 0 rows for, of the blobs that metadata.json lists; nothing: for none."""
+    found_by_spark = [column for column in _columns_with_ndv(listed, columns) if is_found_by_spark(column.name)]
+    equal = [column.name for column in found_by_spark if is_zeroed_by_spark(column.type)]
+    several = [
+        column.name for column in found_by_spark if column.name not in equal and is_zeroed_by_spark(column.type, 2)
+    ]
     found = (("an equality on ", equal), ("IN or <=> on ", several))
     said = " and ".join(what + ", ".join(names) for what, names in found if names)
     before = ".".join(str(number) for number in _SPARK_WITHOUT_TRAP)

@@ -28,7 +28,7 @@ from icestats.commit.registration import (
 )
 from icestats.commit.replayed_statistics import Content, Course, advance, read_content
 from icestats.commit.statistics_commit import commit_due
-from icestats.commit.statistics_plan import entry_text
+from icestats.commit.statistics_plan import entry_text, explain_trap
 from icestats.commit.table_state import (
     COPY_OF,
     MOST_CARRIED_BYTES,
@@ -296,17 +296,27 @@ def _effects(table: Table, removals: Sequence[EntryRemoval]) -> tuple[str, ...]:
     columns = current_columns(table)
     before = [removal.before for removal in removals if isinstance(removal.before, StatisticsFile)]
     after = [removal.after for removal in removals if isinstance(removal.after, StatisticsFile)]
-    kept = {blob_key(blob) for entry in after for blob in entry.blobs}
-    gone = [blob for entry in before for blob in entry.blobs if blob.type == THETA and blob_key(blob) not in kept]
+    gone, come = (
+        [blob for blob in _list_new(*pair) if blob.type == THETA] for pair in ((before, after), (after, before))
+    )
+    trap = explain_trap(come, columns)
+    told = (trap,) if trap else ()
     lost = [blob.field_ids for blob in gone]
     if not lost:
-        return ("no engine loses an NDV",)
+        return ("no engine loses an NDV", *told)
     names = ", ".join(columns[ids[0]].name if ids and ids[0] in columns else f"fields {list(ids)}" for ids in lost)
     return (
         f"Spark plans this snapshot without the NDV of {names}",
         "Trino plans it with the nearest ancestor's statistics, Presto and Impala with another snapshot's, if one has "
         "any",
+        *told,
     )
+
+
+def _list_new(ours: Sequence[StatisticsFile], others: Sequence[StatisticsFile]) -> list[BlobMetadata]:
+    """Return what entries list that others do not."""
+    known = {blob_key(blob) for entry in others for blob in entry.blobs}
+    return [blob for entry in ours for blob in entry.blobs if blob_key(blob) not in known]
 
 
 def commit_removal(plan: RemovalPlan) -> RemovalPlan:
@@ -382,10 +392,13 @@ def _put_back(table: Table, changes: Sequence[EntryChange], known: Table) -> tup
         _commit_back(table, changes, theirs, known)
     except IcestatsError as error:
         paths = ", ".join(entry.statistics_path for entry in theirs if entry is not None)
+        failed = f"{paths} could not be put back" if paths else "what was put back could not be taken out again"
         raise CommitError(
-            f"others changed these statistics in the moment of the removal, and {paths} could not be put back: {error}"
+            f"others changed these statistics in the moment of the removal, and {failed}: {error}"
         ) from error
-    raise CommitError("others changed these statistics meanwhile: nothing was removed, try again")
+    copies = ", ".join(change.after.statistics_path for change in changes if change.after is not None)
+    left = f"; {copies} is left on storage as an orphan" if copies else ""
+    raise CommitError(f"others changed these statistics meanwhile: nothing was removed, try again{left}")
 
 
 def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None], known: Table) -> None:
@@ -394,9 +407,10 @@ def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[
     removed = copy(table)
     for _ in count_attempts(table):
         back = [
+            # PyIceberg refuses to take out what is not there.
             replace(change, before_path=find_path(table.metadata, change), after=entry)
             for change, entry in pairs
-            if find_path(table.metadata, change) in (None, _path(change.after))
+            if (found := find_path(table.metadata, change)) in (None, _path(change.after)) and found != _path(entry)
         ]
         committed = commit_entries(table, back, []) if back else table
         if committed is not None:

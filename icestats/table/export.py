@@ -35,7 +35,7 @@ def export_table(reader: SnapshotReader, engine: str, name: str | None) -> str:
     table = _gather_table(reader, engine, name)
     if engine in _SCRIPTS:
         return _SCRIPTS[engine](table)
-    return _SETTINGS[engine](table, reader.schema, reader.blobs)
+    return _SETTINGS[engine](table, reader.schema, reader.usable_blobs)
 
 
 def export_to_metastore(

@@ -53,7 +53,7 @@ class CommitReport:
     """Blobs and partition statistics files that new ones replace."""
     text: str = field(repr=False)
     effects: tuple[str, ...] = ()
-    """What engines do differently, of a preview."""
+    """What engines do differently."""
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -66,6 +66,9 @@ class CommitReport:
             "committed": self.committed,
             "kept_blobs": list(self.kept_blobs),
             "replaced": list(self.replaced),
+            "effects": list(self.effects),
+            # Without a file the text says why.
+            "warnings": list(self.warnings) if self.files else [self.text],
         }
 
 
@@ -97,7 +100,8 @@ class RemovalReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the command line prints it."""
-        return {"removed": self.removed, **self.entries[0], "entries": list(self.entries)}
+        said = {"effects": list(self.effects), "notes": list(self.notes)}
+        return {"removed": self.removed, **self.entries[0], "entries": list(self.entries), **said}
 
 
 class Statistics:

@@ -401,7 +401,7 @@ class StatisticsFiles(Contents):
             if by is not None:
                 limit = find_default_limit(table_size) if max_size_bytes is None else max_size_bytes
                 sizes = choose_sizes(plan, k, lg_k, (partition_k, partition_lg_k), limit)
-            plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(self._reader.blobs))))
+            plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(self._reader.usable_blobs))))
             found = run_scan(find_session(self._source, spark), plan, sizes, progress=progress)
             found = fit_partitions(found, max_size_bytes, lambda: table_size)
             found = self._say_refuted(found)

@@ -233,6 +233,58 @@ def test_through_a_rest_catalog_a_removal_takes_nothing_that_others_commit_in_be
     assert listed(table) == ([(THETA, (1,), "2")] if restore else [])
 
 
+@pytest.mark.parametrize("theirs", [False, True])
+@pytest.mark.parametrize("restore", [False, True])
+def test_two_removals_of_both_files_at_once_leave_what_the_first_one_has(
+    table, rest_table, restore, theirs, monkeypatch
+):
+    """The partition statistics that both take out are not put back, and what the first one has put back stays."""
+    now = table.current_snapshot().snapshot_id
+    commit(rest_table, theta(table, 1, b"first"))
+    partitions = prepare_partition_commit(rest_table, now, b"PAR1", "parquet")
+    commit_statistics(replace(prepare_commit(rest_table, [theta(table, 1, b"second")]), partitions=partitions))
+    plan, done, post = prepare_removal(rest_table, now, restore=restore), [], Rest.do_POST
+
+    def answer(request):
+        if not done:
+            done.append(commit_removal(prepare_removal(table.refresh(), now, restore=theirs)))
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    if restore or theirs:
+        with pytest.raises(CommitError, match="meanwhile: nothing was removed, try again") as caught:
+            commit_removal(plan)
+        named = f"{caught.value} {entries(table)}"
+        assert [name for name in statistics_files(table) if "-copy-of-" in name and name not in named] == []
+        assert ("left on storage as an orphan" in str(caught.value)) == restore
+    else:
+        commit_removal(plan)
+    assert table.refresh().metadata.partition_statistics == []
+    assert ([] if not entries(table) else stored(table)) == ({(THETA, (1,)): b"first"} if theirs else [])
+
+
+def test_what_is_put_back_of_a_snapshot_that_expires_at_that_moment_is_taken_out_again(table, rest_table, monkeypatch):
+    """As Iceberg's Java library expires it, with its entries."""
+    old = table.current_snapshot()
+    table.append(ROWS)
+    for payload in (b"first", b"second"):
+        made = prepare_commit(rest_table.refresh(), [blob(table, KLL, 1, payload, old)], snapshot_id=old.snapshot_id)
+        partitions = prepare_partition_commit(rest_table, old.snapshot_id, b"PAR1", "parquet")
+        commit_statistics(replace(made, partitions=partitions if payload == b"second" else None))
+    plan, done, post = prepare_removal(rest_table, old.snapshot_id, restore=True), [], Rest.do_POST
+
+    def answer(request):
+        if not done:
+            done.append(remove(table.refresh(), old.snapshot_id))
+            table.refresh().maintenance.expire_snapshots().by_id(old.snapshot_id).commit()
+        post(request)
+
+    monkeypatch.setattr(Rest, "do_POST", answer)
+    with pytest.raises(CommitError, match="meanwhile: nothing was removed"):
+        commit_removal(plan)
+    assert (entries(table), table.refresh().metadata.partition_statistics) == ([], [])
+
+
 @pytest.mark.parametrize("conflicts", [False, True])
 @pytest.mark.parametrize("restore", [False, True])
 def test_what_is_committed_while_a_removal_is_taken_back_is_kept_too(

@@ -73,6 +73,14 @@ def test_a_removal_can_put_back_what_the_commit_replaced(table):
     assert entries(table) == []
 
 
+def test_a_removal_says_where_spark_estimates_no_rows_by_an_ndv_that_it_lists_again(table):
+    commit(table, theta(table, 1), theta(table, 3))
+    commit(table, theta(table, 1), list_ndv=[])
+    said = [remove(table, restore=True).describe() for _ in range(2)]
+    assert "estimates 0 rows for an equality on a" in said[0]
+    assert "estimates 0 rows" not in said[1]
+
+
 @pytest.mark.parametrize("versions", [25, 4])
 def test_what_others_have_committed_since_is_not_in_the_way_of_what_is_put_back(table, versions, monkeypatch):
     if versions == 4:

@@ -91,6 +91,19 @@ def test_from_a_metadata_file_nothing_is_deleted(run, small_table, old_orphan):
     assert old_orphan.exists()
 
 
+def test_json_says_what_the_text_of_a_commit_and_of_a_removal_says(run, small_table):
+    path, name = local_path(commit(small_table).statistics_path), "catalog.db.small"
+    compute = ("compute", name, "--manifests", "--commit", "--format", "json")
+    assert "estimates 0 rows for an equality on id" in json.loads(run(*compute)[1])["effects"][-1]
+    again = json.loads(run(*compute)[1])
+    assert again["committed"] is False
+    assert "has exactly these statistics already" in again["warnings"][0]
+    path.unlink()
+    removed = json.loads(run("remove-statistics", name, "--restore", "--yes", "--format", "json")[1])
+    assert f"{path}: no such file" in removed["notes"][0]
+    assert removed["effects"][0] == "Spark plans this snapshot without the NDV of id"
+
+
 def test_statistics_are_removed_only_when_told(run, small_table):
     path = commit(small_table).statistics_path
     code, out, _ = run("remove-statistics", "catalog.db.small")
@@ -193,6 +206,7 @@ def test_without_a_commit_the_answer_is_printed_whether_or_not_one_would_be_poss
     assert "would write" in out
     document = json.loads(run("compute", location, "--manifests", "--format", "json")[1])
     assert document["committed"] is False
+    assert any("cannot be committed: " in warning for warning in document["warnings"])
 
 
 def test_the_answer_is_printed_even_where_the_table_has_gone_bad_meanwhile(run, small_table):

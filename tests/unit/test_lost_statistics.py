@@ -124,6 +124,26 @@ def test_a_lost_file_takes_no_statistics_of_other_files_with_it(small_table, loa
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
+def test_statistics_are_computed_anew_where_the_only_file_is_lost(damage, small_table, load, monkeypatch):
+    monkeypatch.setattr("icestats.spark.statistics_scan.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes))
+    monkeypatch.setattr("icestats.spark.session_catalog.find_session", lambda *_: None)
+    commit_all(load())
+    DAMAGE[damage](statistics_file(load()))
+    small_table.append(numbers([1]))
+    assert load().compute(together=[("id", "name")]).commit().committed
+    table = load()
+    assert (table.histogram("id").commits_behind, table.histogram("id").n) == (0, 201)
+    assert table.columns_together().num_rows == 1
+
+
+@pytest.mark.parametrize("engine", ["hive", "impala", "spark", "trino"])
+def test_an_export_comes_without_the_lost_statistics(engine, small_table, load):
+    commit_all(load())
+    statistics_file(load()).unlink()
+    assert "db.small" in load().export(engine, name="lake.db.small" if engine in ("spark", "trino") else None)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_an_estimate_of_manifests_comes_without_the_lost_statistics(damage, small_table, load):
     commit_all(load())
     DAMAGE[damage](statistics_file(load()))
