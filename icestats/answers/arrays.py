@@ -46,7 +46,7 @@ def without_times(kind: pa.DataType) -> pa.DataType:
         return pa.list_(without_times(kind.value_type), kind.list_size)
     if pa.types.is_date32(kind):
         return pa.int32()
-    return pa.int64() if pa.types.is_timestamp(kind) else kind
+    return pa.int64() if pa.types.is_timestamp(kind) or pa.types.is_time64(kind) else kind
 
 
 def to_numpy(array: pa.Array | pa.ChunkedArray, *, null: Any = None) -> npt.NDArray[Any]:

@@ -112,7 +112,8 @@ _FAMILIES = {"int": "long", "float": "double", "date": "timestamp", "timestamp_n
 def name_specs(specs: Mapping[int, PartitionSpec]) -> dict[int, PartitionSpec]:
     """Return partition specs whose fields have the names that `partition` of answers has, which may be those of later.
 
-    A field may get another name, and its name may become that of another field.
+    A field may get another name, and its name may become that of another field. DuckDB finds a field of a struct
+    whatever the case of its name, so that no two names differ by that alone.
     """
     names = _name_fields(specs)
     return {
@@ -126,7 +127,7 @@ def _name_fields(specs: Mapping[int, PartitionSpec]) -> dict[int, str]:
     for spec_id in sorted(specs, reverse=True):
         for field in specs[spec_id].fields:
             names.setdefault(field.field_id, field.name)
-    newest = {names[field_id]: field_id for field_id in sorted(names)}
+    newest = {names[field_id].lower(): field_id for field_id in sorted(names)}
     return {field_id: _unique_name(field_id, name, newest) for field_id, name in names.items()}
 
 
@@ -172,7 +173,7 @@ def _are_compatible(first: PartitionField, second: PartitionField) -> bool:
 
 
 def _unique_name(field_id: int, name: str, newest: Mapping[str, int]) -> str:
-    while newest.get(name, field_id) != field_id:
+    while newest.get(name.lower(), field_id) != field_id:
         name = f"{name}_{field_id}"
     return name
 

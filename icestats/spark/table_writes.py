@@ -25,9 +25,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _REWRITING = "the Spark job that rewrites manifests"
-_OF_HADOOP = ("fs.", "dfs.", "hadoop.", "google.cloud.", "juicefs.", "alluxio.")
-"""How settings of Hadoop begin that say which class opens files, and at which endpoint; the last ones are those that
-clients of one storage take by its own name, as Google's does: `google.cloud.auth.access.token.provider.impl`."""
+_OF_HADOOP = (
+    *("fs.", "dfs.", "hadoop.", "rpc.", "ipc.", "net.", "topology."),
+    *("google.cloud.", "juicefs.", "alluxio.", "ozone.", "hdds."),
+)
+"""How settings of Hadoop begin that say which class opens files, and at which endpoint: `rpc.engine.` names a class for
+HDFS. The last ones are those that clients of one storage take by its own name, as Google's does:
+`google.cloud.auth.access.token.provider.impl`."""
+_BLANKS = "".join(map(chr, range(33)))
+"""What Hadoop takes away in front of a name."""
 _OF_DATA = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 """Where Java writes data files, the latter two before Iceberg 1.9."""
 _UNKNOWN = re.compile("CommitStateUnknownException|RESTException|ServiceFailureException|UncheckedSQLException")
@@ -118,7 +124,7 @@ def _refuse_settings(source: Source, target: Table) -> None:
     properties = target.metadata.properties
     for place in (properties[name] for name in _OF_DATA if name in properties):
         check_reach(place, target.metadata_location, source.storage.properties)
-    named = next((name for name in properties if name.startswith(_OF_HADOOP)), None)
+    named = next((name for name in properties if name.lstrip(_BLANKS).startswith(_OF_HADOOP)), None)
     if named is not None:
         raise UnsupportedError(
             f"{source.name} has the property {named:.80}, by which Spark would open the files of these rows as the "

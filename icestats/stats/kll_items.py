@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from icestats.iceberg.types import MAX_LONG_PRECISION, PrimitiveType, decode_val
 
 _LONGS = frozenset({"boolean", "int", "long", "date", "time"})
 _WIDE = Context(prec=80)
+_BEYOND = 1 << 256
+"""More than a number of any type, and its unscaled value."""
 _FINER = re.compile(r"[.,]\d{6}(\d+)")
 _CLASSES: dict[str, type[dt.date | dt.time]] = {"date": dt.date, "time": dt.time}
 
@@ -62,7 +64,7 @@ def to_item(type_text: str, value: Any) -> Any:
     kind = parse_type(type_text)
     try:
         return _convert(kind, value)
-    except (ValueError, TypeError, InvalidOperation, OverflowError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         expected = f"expected one such as {_example(kind)}"
         raise CallError(f"{value!r} is not a value of type {type_text}: {expected}") from error
 
@@ -157,7 +159,8 @@ def _convert_whole(kind: PrimitiveType, value: Any) -> int:
 
 
 def _whole(number: Decimal | float) -> int:
-    if number != int(number):
+    # Python makes any number of digits of an exponent.
+    if not -_BEYOND < number < _BEYOND or number != int(number):
         raise ValueError("between two values of the type")
     return int(number)
 

@@ -349,20 +349,37 @@ def test_rows_are_not_staged_where_the_table_was_loaded_before_it_stages(session
 
 
 @pytest.mark.parametrize("write", [writers.append_dataframe, writers.overwrite_partitions])
-def test_no_class_of_a_table_opens_the_files_of_rows_that_are_written(session, make, write):
-    """Java's FileHandler makes a file where it is made an object of, as Hadoop does with what it is set to."""
+@pytest.mark.parametrize("blank", ["", " ", "\\u0001"])
+def test_no_class_of_a_table_opens_the_files_of_rows_that_are_written(session, make, write, blank):
+    """Java's FileHandler makes a file where it is made an object of, as Hadoop does with what it is set to.
+
+    Hadoop takes names without blanks and control characters around them.
+    """
     table = make("hadoop", "setting")
-    settings = "'fs.file.impl' = 'java.util.logging.FileHandler', 'fs.file.impl.disable.cache' = 'true'"
+    names = (f"{blank}fs.file.impl", f"{blank}fs.file.impl.disable.cache")
+    settings = f"'{names[0]}' = 'java.util.logging.FileHandler', '{names[1]}' = 'true'"
     session.sql(f"alter table {table.name} set tblproperties ({settings})")
     home = Path(session.sparkContext._jvm.java.lang.System.getProperty("user.home"))
     before = set(home.glob("java*.log"))
-    with pytest.raises(UnsupportedError, match=r"setting has the property fs\.file\.impl"):
+    with pytest.raises(UnsupportedError, match=r"setting has the property .?fs\.file\.impl"):
         write(table, session.table(table.name).limit(7))
     assert set(home.glob("java*.log")) == before
     assert session.table(f"{table.name}.snapshots").count() == 1
 
 
-@pytest.mark.parametrize("name", ["google.cloud.auth.access.token.provider.impl", "juicefs.meta", "alluxio.user.x"])
+_CLIENTS = (
+    "google.cloud.auth.access.token.provider.impl",
+    "juicefs.meta",
+    "alluxio.user.x",
+    "ozone.om.address.lake",
+    "hdds.x509.ca.x",
+    "rpc.engine.org.apache.hadoop.hdfs.protocolPB.ClientNamenodeProtocolPB",
+    "ipc.client.fallback-to-simple-auth-allowed",
+    "net.topology.script.file.name",
+)
+
+
+@pytest.mark.parametrize("name", _CLIENTS)
 def test_no_settings_of_a_storages_own_client_are_of_a_table(session, make, name):
     table = make("hadoop", "client")
     session.sql(f"alter table {table.name} set tblproperties ('{name}' = 'a')")

@@ -18,7 +18,7 @@ from icestats.errors import CallError
 from icestats.iceberg.types import to_arrow_type
 from icestats.stats.histogram import QUANTILE_RANKS, Histogram, build_histogram, histogram_schema
 from icestats.stats.kll import KllSketch
-from icestats.stats.kll_items import item_type_of, item_value
+from icestats.stats.kll_items import item_type_of, item_value, to_item
 
 UTC = dt.UTC
 
@@ -330,3 +330,12 @@ def test_a_range_that_ends_before_it_begins_is_a_wrong_call(type_text: str, lowe
             KllSketch(item_type_of(type_text) or ""), column="c", type_text=type_text, lower=lower, upper=upper
         )
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["int", "long", "date", "timestamp", "decimal(9, 2)", "decimal(38, 10)"])
+@pytest.mark.parametrize("number", ["1e999999999", "-1e999999999", "9e999999999999999999", "inf", "nan"])
+def test_ends_with_exponents_without_end_are_no_values(kind, number):
+    """Of a billion digits, which Python writes out, or beyond what it counts with."""
+    for given in (number, Decimal(number)):
+        with pytest.raises(CallError, match="is not a value of type"):
+            to_item(kind, given)

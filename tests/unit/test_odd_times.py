@@ -106,6 +106,12 @@ def test_partitions_beyond_the_years_of_python_are_printed(
     assert [len(paths) for paths in found.plan("day is not null").files()["delete_files"].to_pylist()] == [1]
 
 
+def test_times_that_no_day_has_are_printed():
+    """As a partition value of a damaged manifest may be."""
+    at = pa.array([2**63 - 1]).cast(pa.time64("us"))
+    assert f"at={2**63 - 1}" in repr(icestats.show(pa.table({"partition": pa.StructArray.from_arrays([at], ["at"])})))
+
+
 @pytest.mark.parametrize("transform", [YearTransform(), MonthTransform(), DayTransform(), HourTransform()])
 def test_rows_that_early_writers_put_too_late_are_planned_and_counted(catalog, catalog_properties, transform):
     """Times before 1970 were cut toward it, so that the last year, month, day and hour before it are 0."""

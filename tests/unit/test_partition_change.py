@@ -204,6 +204,13 @@ def test_fields_are_read_in_the_words_of_the_ddl():
     assert ([write_term(one, columns) for one in dropped], len(added)) == (["`gone_day`"], 4)
 
 
+def test_what_a_spec_has_twice_the_next_one_has_once():
+    """Iceberg makes no such spec, and reads those that others have made."""
+    wanted = [Term(1000, 1, "id_bucket[4]", "bucket[4]")]
+    twice = [Term(1000, 1, "a", "bucket[4]"), Term(1001, 1, "b", "bucket[4]")]
+    assert order_fields(wanted, twice) == (wanted, [], [])
+
+
 @pytest.mark.parametrize(
     ("partition_by", "said"),
     [

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, StringType
@@ -302,3 +303,15 @@ def test_the_views_of_an_evolved_table_are_its_tables(evolved_table):
     for name in ("partitions", "files"):
         found = evolved_table.sql(f"select partition, spec_id from {name}").to_pylist()
         assert found == getattr(evolved_table, name)().select(["partition", "spec_id"]).to_pylist()
+
+
+def test_partition_fields_whose_names_differ_in_case_are_told_apart(catalog, load):
+    """DuckDB takes the first one for both."""
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "ID", LongType()))
+    fields = [PartitionField(place, 999 + place, IdentityTransform(), name) for place, name in ((1, "id"), (2, "ID"))]
+    made = catalog.create_table("db.cases", schema, partition_spec=PartitionSpec(*fields))
+    made.append(pa.table({"id": pa.array([1, 2], pa.int64()), "ID": pa.array([7, 8], pa.int64())}))
+    for view in ("files", "partitions"):
+        found = load("db.cases").sql(f'select partition."ID" a, partition.id_1000 b from {view} order by all')
+        assert found.to_pylist() == [{"a": 7, "b": 1}, {"a": 8, "b": 2}]
+        assert load("db.cases").sql(f'select count(*) n from {view} where partition."ID" = 7').to_pylist() == [{"n": 1}]

@@ -30,6 +30,16 @@ def _names(grid: Grid) -> list[str]:
     return [row["cells"][0]["t"] for row in grid.first_rows(1000)]
 
 
+def test_of_a_text_without_end_the_page_is_sent_the_beginning() -> None:
+    """As a partition's value may be; what is saved has all of it."""
+    grid = _grid([("v" * 1_000_000, 1)])
+    message = grid.act("window", {"offset": 0, "count": 1})
+    assert message is not None
+    for rows in (grid.block()["rows"], message["rows"]):
+        assert [len(rows[0]["cells"][0][name]) for name in "th"] == [4_000, 4_000]
+    assert "v" * 1_000_000 in grid.to_csv()
+
+
 def test_numbers_are_sorted_as_numbers_largest_first_and_unknown_last() -> None:
     grid = _grid([("a", 9), ("b", None), ("c", 1_000), ("d", 20)])
     assert grid.act("sort", {"column": "count"}) is None

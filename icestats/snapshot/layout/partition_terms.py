@@ -118,7 +118,7 @@ def order_fields(
     """
     there = [(field.source_id, field.transform) for field in current]
     asked = {(field.source_id, field.transform): field for field in wanted}
-    kept = [asked[key] for key in there if key in asked]
+    kept = [asked[key] for key in dict.fromkeys(there) if key in asked]
     added = [field for key, field in asked.items() if key not in there]
     dropped = [field for key, field in zip(there, current, strict=True) if key not in asked and key[1] != "void"]
     return kept + added, dropped, added

@@ -18,7 +18,7 @@ from icestats.answers.arrays import to_numpy
 from icestats.iceberg.value_order import Floats, Keys, keys_of_reals, reals_of_keys
 
 _WIDTH = 16
-"""Bytes behind the common beginning that count."""
+"""Bytes behind the common beginning that count; and those of a uuid."""
 _LIMIT = np.finfo(np.float64).max / 4
 _KINDS = (b"0123456789", b"abcdef", b"ghijklmnopqrstuvwxyz", b"ABCDEF", b"GHIJKLMNOPQRSTUVWXYZ", bytes(range(128, 256)))
 """Where one of these is, the others may be; where a control character is, every byte."""
@@ -41,8 +41,8 @@ def find_places(keys: Keys, type_text: str) -> Places:
     [b'user-10', b'user-20']
     """
     if not isinstance(keys.values, np.ndarray):
-        is_decimal = type_text.startswith("decimal")
-        return _find_sorted_places(keys.values, _measure_decimals if is_decimal else _measure_bytes)
+        measures = {"decimal": _measure_decimals, "uuid": _measure_uuids}
+        return _find_sorted_places(keys.values, measures.get(type_text.partition("(")[0], _measure_bytes))
     if type_text in ("float", "double"):
         return np.clip(reals_of_keys(keys.values), -_LIMIT, _LIMIT), lambda places: _known(keys_of_reals(places))
     return keys.values.astype(np.float64), lambda places: _known(_to_integers(places))
@@ -108,6 +108,15 @@ def _measure_bytes(values: pa.Array) -> _Line:
         return pa.array([prefix + text for text in texts], pa.binary())
 
     return np.maximum.accumulate(line), make
+
+
+def _measure_uuids(values: pa.Array) -> _Line:
+    line, make = _measure_bytes(values)
+
+    def make_whole(places: Floats) -> pa.Array:
+        return pa.array([text[:_WIDTH].ljust(_WIDTH, b"\0") for text in make(places).to_pylist()], pa.binary())
+
+    return line, make_whole
 
 
 def _find_prefix(first: bytes, last: bytes) -> bytes:

@@ -15,6 +15,8 @@ MOST_ROWS_SENT = 400
 """Most rows in one message."""
 _FIRST_ROWS = 100
 _MOST_ROWS_SAVED = 1_000_000
+_MOST_CHARACTERS = 4_000
+"""Of a cell's text, and of its tooltip, that the page is sent: a partition's value may have millions."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Row = dict[str, Any]
@@ -271,11 +273,17 @@ class Grid:
 
     def _window(self, offset: int, count: int) -> list[Row]:
         rows = self._shown.window(offset, count)
-        return [{**row, "cells": [_without_value(cell) for cell in row["cells"]]} for row in rows]
+        return [{**row, "cells": [_to_send(cell) for cell in row["cells"]]} for row in rows]
 
 
-def _without_value(cell: dict[str, Any]) -> dict[str, Any]:
-    return {name: held for name, held in cell.items() if name != "v"} if "v" in cell else cell
+def _to_send(cell: dict[str, Any]) -> dict[str, Any]:
+    """Return a cell without what it is sorted by, and with no longer texts than anybody reads."""
+    return {name: _cut(held) for name, held in cell.items() if name != "v"}
+
+
+def _cut(held: Any) -> Any:
+    is_long = isinstance(held, str) and len(held) > _MOST_CHARACTERS
+    return held[: _MOST_CHARACTERS - 1] + "…" if is_long else held
 
 
 def _value(row: Row, place: int) -> Any:
