@@ -38,7 +38,7 @@ from icestats.iceberg.any_blob_type import accept_any_blob_type
 from icestats.iceberg.checked_avro import read_avro_as_written
 from icestats.iceberg.configuration import check_configuration, find_catalog_type, find_sqlite_path
 from icestats.iceberg.metadata_json import GZIP_MAGIC, build_metadata, inflate, parse_document, read_document
-from icestats.iceberg.reach import LOCAL, check_reach, folder_of, is_whole, store_of
+from icestats.iceberg.reach import LOCAL, check_reach, check_writes, folder_of, is_whole, store_of
 from icestats.iceberg.storage import Storage, check_local, limit_retries, local_path, open_input, read_range
 from icestats.iceberg.whole_doubles import read_whole_doubles
 
@@ -114,7 +114,7 @@ class ConfinedFileIO(FileIO):
         self._io.delete(path)
 
     def _check(self, location: str, *, writes: bool = False) -> None:
-        check_reach(location, self._home, self.properties)
+        (check_writes if writes else check_reach)(location, self._home, self.properties)
         if (writes or store_of(location) == LOCAL) and not is_whole(location):
             raise MetadataError("it has `?`, `#` or a control character, where another file would be opened", location)
 

@@ -75,8 +75,7 @@ def check_reach(location: str, home: str, properties: Mapping[str, str]) -> None
     authority = found[2] if found is not None else None
     known = store in _STORES.values() or "py-io-impl" in properties
     if store != own and not (own == LOCAL and known):
-        kept = "local" if own == LOCAL else f"on {own}"
-        raise MetadataError(f"the table is {kept} and names a file on {store}, which is not opened", location)
+        raise MetadataError(f"the table is {_say(own)} and names a file on {store}, which is not opened", location)
     if authority is None:
         raise MetadataError("expected two slashes behind the scheme", location)
     if store in ("abfs", "hdfs", "viewfs"):
@@ -88,6 +87,29 @@ def check_reach(location: str, home: str, properties: Mapping[str, str]) -> None
             )
     elif store in _STORES.values() and not _BUCKET.fullmatch(authority):
         raise MetadataError("what it names behind the scheme is no bucket", location)
+
+
+def check_writes(location: str, home: str, properties: Mapping[str, str]) -> None:
+    """Refuse a location that a table's metadata has no business to have written: one on another storage, too.
+
+    Parameters
+    ----------
+    location, home, properties
+        As of `check_reach`.
+
+    Raises
+    ------
+    MetadataError
+        It is on another kind of storage than the table's metadata.json, or `check_reach` refuses it.
+    """
+    check_reach(location, home, properties)
+    store, own = store_of(location), store_of(home)
+    if store != own:
+        raise MetadataError(f"the table is {_say(own)} and names a place on {store} to write to", location)
+
+
+def _say(store: str) -> str:
+    return store if store == LOCAL else f"on {store}"
 
 
 def is_whole(location: str) -> bool:

@@ -12,7 +12,7 @@ from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedEr
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.confined_io import find_long_wait, find_unsafe_deletes
 from icestats.iceberg.metadata_json import read_metadata
-from icestats.iceberg.reach import check_reach, is_same
+from icestats.iceberg.reach import check_writes, is_same
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.spark.jobs import explain_failure, explained_errors, watch_jobs
 from icestats.spark.plain_sql import run_sql
@@ -123,7 +123,7 @@ def _refuse_settings(source: Source, target: Table) -> None:
     """
     properties = target.metadata.properties
     for place in (properties[name] for name in _OF_DATA if name in properties):
-        check_reach(place, target.metadata_location, source.storage.properties)
+        check_writes(place, target.metadata_location, source.storage.properties)
     named = next((name for name in properties if name.lstrip(_BLANKS).startswith(_OF_HADOOP)), None)
     if named is not None:
         raise UnsupportedError(

@@ -403,6 +403,21 @@ def test_statistics_are_written_below_the_table_alone(named, small_table, rewrit
     assert list(elsewhere.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "place", ["s3://stranger/data", "gs://stranger/data", "abfss://box@stranger.dfs.core.windows.net/"]
+)
+def test_rows_of_a_local_table_are_not_sent_to_a_storage_that_it_names(place, small_table, rewrite, load):
+    """The user's own keys would open it."""
+    rows, count = small_table.scan().to_arrow(), len(small_table.snapshots())
+    rewrite({"write.data.path": place})
+    for write in (writers.append, writers.overwrite):
+        with pytest.raises(
+            icestats.IcestatsError, match=r"is local and names a place on .* to write to|is not where the"
+        ):
+            write(load(), rows)
+    assert len(small_table.refresh().snapshots()) == count
+
+
 @pytest.mark.parametrize("properties", [{}, {"write.metadata.path": "file://{}/theirs/metadata"}])
 def test_a_location_elsewhere_moves_no_metadata_there(properties, rewrite, load, tmp_path):
     """The next commit would take that folder for the table's own, and delete what a metadata log names there."""
