@@ -17,6 +17,7 @@ from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.sketch_sources import IF_RIGHT, Distribution, count_live
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import MAX_LONG_PRECISION, decode_value, has_lengths, parse_type
+from icestats.read.puffin.statistics_age import THETA
 from icestats.read.puffin.statistics_files import FREQUENT_ITEMS, KLL, find_nearest
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.equi_height import (
@@ -64,6 +65,8 @@ class _Builder:
         self.evidence, self.reader, self.with_common = evidence, evidence.reader, with_common
         self.notes: list[str] = []
         self.distributions: dict[int, Distribution] = {}
+        self.rows_then: dict[int, float] = {}
+        """Live rows of earlier snapshots, as sketches have counted them."""
 
     def build(self) -> ReportedStatistics:
         reader = self.reader
@@ -106,6 +109,9 @@ class _Builder:
             return
         if found is not None and found.sketch.n:
             self.distributions[field.field_id] = found
+            if found.rows and found.rows.notes:
+                made = find_nearest(self.reader.usable_blobs, KLL, field).blob.snapshot_id
+                self.rows_then[made] = float(found.rows.row_counts[0])
 
     def _build_column(self, field: Field, known: dict[str, Any]) -> ReportedColumn | str:
         """Return a column's figures, or why there are none."""
@@ -118,7 +124,7 @@ class _Builder:
         lengths, values = _find_lengths(field.type, known), self.row_count - (nulls or 0)
         if values <= 0:
             return ReportedColumn(field.name, field.type, 0, nulls, *lengths, None, None, "no value")
-        ndv, said = self._bring_to_today(known["ndv"], values)
+        ndv, said = self._bring_to_today(field, known["ndv"], values)
         sources = [f"ndv {provenance['ndv']}{said}"]
         bounds, bins = None, None
         if item_type_of(field.type) not in (None, "string"):
@@ -139,13 +145,15 @@ class _Builder:
             return None if nulls is None else min(nulls, self.row_count)
         return min(self.row_count, round(nulls * self.row_count / values))
 
-    def _bring_to_today(self, ndv: int | None, values: int) -> tuple[int | None, str]:
-        """Return a number of distinct values for today's rows, and how it was scaled."""
-        rows = [float(one.rows.row_counts[0]) for one in self.distributions.values() if one.rows and one.rows.notes]
-        if ndv is None or not rows or not _KEY_LIKE * rows[0] <= ndv:
-            return ndv if ndv is None else max(1, min(ndv, values)), ""
-        scaled = max(1, min(round(ndv * self.row_count / rows[0]), values))
-        return scaled, f"; scaled from {ndv:,} of {rows[0]:,.0f} rows, as most rows have a value of their own"
+    def _bring_to_today(self, field: Field, ndv: int | None, values: int) -> tuple[int | None, str]:
+        """Return a number of distinct values for today's rows, and how it was scaled: by the rows that it was of."""
+        if ndv is None:
+            return None, ""
+        rows = self.rows_then.get(find_nearest(self.reader.usable_blobs, THETA, field).blob.snapshot_id)
+        if rows is None or ndv < _KEY_LIKE * rows:
+            return max(1, min(ndv, values)), ""
+        scaled = max(1, min(round(ndv * self.row_count / rows), values))
+        return scaled, f"; scaled from {ndv:,} of {rows:,.0f} rows, as most rows have a value of their own"
 
     def _build_bins(self, field: Field, bounds: tuple[Any, Any], ndv: int | None) -> tuple[EquiHeightBins | None, str]:
         found = self.distributions.get(field.field_id)

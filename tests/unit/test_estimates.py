@@ -37,6 +37,7 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     PrimitiveType,
+    StringType,
     StructType,
     TimestampType,
     UUIDType,
@@ -68,6 +69,7 @@ from icestats.stats.kll import KllSketch
 from icestats.stats.table_statistics import TableStatistics
 from icestats.table.statistics import Statistics
 from tests.committed_statistics import KLL, blob, theta
+from tests.computed_statistics import compute_here
 from tests.scanned_partitions import scan
 from tests.written_deletes import compact, delete_equal, delete_positions, list_data_files
 
@@ -568,6 +570,23 @@ def test_a_compaction_may_put_rows_into_their_right_partition(
     for one in load("db.early").estimate("v = 5", actual=True):
         assert one.rows_lower is None or one.rows_lower <= 1, one
         assert one.rows_upper is None or one.rows_upper >= 1, one
+
+
+def test_spark_is_told_an_ndv_of_this_snapshot_as_it_is(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """It is not scaled by the rows that an older sketch of another column has counted; what is as old as that is."""
+    kinds = {"key": LongType(), "code": LongType(), "word": StringType()}
+    fields = [NestedField(i, name, kind) for i, (name, kind) in enumerate(kinds.items(), 1)]
+    made = catalog.create_table("db.apart", Schema(*fields))
+    for numbers in (range(1_000), range(1_000, 10_000)):
+        codes = [number % 2_000 for number in numbers]
+        made.append(pa.table({"key": list(numbers), "code": codes, "word": [f"w{code}" for code in codes]}))
+        compute_here(load("db.apart"), columns=["key"] if made.scan().count() == 1_000 else ["code", "word"]).commit()
+    told = {one.name: one for one in load("db.apart").reported_statistics().columns}
+    assert {name: one.ndv for name, one in told.items()} == {"key": 10_000, "code": 2_000, "word": 2_000}
+    assert "scaled from 1,000 of 1,000 rows" in told["key"].sources
+    assert all("scaled" not in told[name].sources for name in ("code", "word"))
 
 
 def test_equality_deletes_leave_the_rows_that_a_sketch_has_counted(
