@@ -31,6 +31,7 @@ from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.types import NestedField, StructType
 from pyiceberg.utils.config import Config, merge_config
+from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.text import printable
 from icestats.errors import CatalogError, CommitError, MetadataError
@@ -52,6 +53,9 @@ _MOST_DELETED = 1_000
 _RETRIES = {"num-retries": 4, "min-wait-ms": 100, "max-wait-ms": 60_000, "total-timeout-ms": 1_800_000}
 """Properties `commit.retry.*`, and what goes where a table has none."""
 _LONGEST_WAIT_MS = 86_400_000
+_TIME_LIMITS_MS = {"rest.client.connection-timeout-ms": 30_000, "rest.client.socket-timeout-ms": 300_000}
+"""How long a REST server may take to be reached, and then between two bytes: Java's properties, 0 for no limit, and
+what goes where a catalog has none."""
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
@@ -367,6 +371,13 @@ class _ConfinedServer(_Confined):
         own = {name: value for name, value in self.properties.items() if _names_code(name)}
         super()._fetch_config()  # type: ignore[misc]  # of REST catalogs
         self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
+
+    def _config_headers(self, session: Any) -> None:
+        # The first that is done to a session. PyIceberg sets no limit: it waits for a server that stalls for ever.
+        super()._config_headers(session)  # type: ignore[misc]  # of REST catalogs
+        limits = (property_as_int(self.properties, name, default) for name, default in _TIME_LIMITS_MS.items())
+        timeout = tuple(limit_ms / 1000 if limit_ms else None for limit_ms in limits)
+        session.request = functools.partial(session.request, timeout=timeout)
 
     def load_table(self, identifier: Any) -> Table:
         # With `refs` the snapshots that no branch has are not in the answer, as if they had expired.
