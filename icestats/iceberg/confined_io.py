@@ -56,6 +56,8 @@ _LONGEST_WAIT_MS = 86_400_000
 _TIME_LIMITS_MS = {"rest.client.connection-timeout-ms": 30_000, "rest.client.socket-timeout-ms": 300_000}
 """How long a REST server may take to be reached, and then between two bytes: Java's properties, 0 for no limit, and
 what goes where a catalog has none."""
+_TIME_LIMIT_OF_HIVE = ("hive.metastore.client.socket.timeout", 600)
+"""The same of a Hive metastore, in seconds."""
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
@@ -200,6 +202,8 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
         properties = {"init_catalog_tables": "false", **known}
     catalog = load_catalog(name, **properties)
     catalog.__class__ = _confined_class(type(catalog))
+    if isinstance(catalog, _ConfinedMetastore):
+        catalog.limit_waits()
     return catalog
 
 
@@ -406,6 +410,20 @@ class _ConfinedMetastore(_Confined):
         found = super()._get_hive_table(*arguments)  # type: ignore[misc]  # of Hive's catalogs
         found.__class__ = _keeping_entry(type(found))
         return found
+
+    def limit_waits(self) -> None:
+        """Have the client end where the metastore does not answer: PyIceberg waits for ever."""
+        client: Any = self._client  # type: ignore[attr-defined]  # of Hive's catalogs
+        make, limit_s = client._init_thrift_transport, property_as_int(self.properties, *_TIME_LIMIT_OF_HIVE)
+
+        def make_limited() -> Any:
+            transport = make()
+            for part in vars(transport).values():
+                if hasattr(part, "setTimeout"):
+                    part.setTimeout((limit_s or 0) * 1000 or None)
+            return transport
+
+        client._init_thrift_transport, client._transport = make_limited, make_limited()
 
 
 class _ConfinedGlue(_Confined):
