@@ -33,6 +33,8 @@ _MAPS = {
 _KEY_IDS = 528
 """The proposal numbers no keys and values: these follow its last field."""
 _SYNC_INTERVAL = 64_000
+_PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+"""Properties that say where a table's next files go."""
 
 
 def build_preview_manifest_list(storage: FileReader, snapshot: Snapshot, manifests: pa.Table) -> bytes:
@@ -117,6 +119,7 @@ def build_preview_metadata(document: Mapping[str, Any], snapshot_id: int, locati
         **document,
         "table-uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, location)),
         "location": location,
+        "properties": _own_properties(document.get("properties") or {}),
         "current-snapshot-id": snapshot_id,
         "snapshots": kept,
         "snapshot-log": [],
@@ -126,6 +129,14 @@ def build_preview_metadata(document: Mapping[str, Any], snapshot_id: int, locati
         "partition-statistics": [],
     }
     return json.dumps(copy).encode()
+
+
+def _own_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table's properties for its copy: nobody deletes the files that they share by the copy, or adds to them.
+
+    As Iceberg's procedure `snapshot` has them.
+    """
+    return {name: value for name, value in properties.items() if name not in _PLACES} | {"gc.enabled": "false"}
 
 
 def read_proposal_fields(storage: FileReader, manifest_list: str) -> pa.Table:

@@ -31,6 +31,7 @@ from pyiceberg.table.metadata import TableMetadata as IcebergMetadata
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.types import NestedField, StructType
 from pyiceberg.utils.config import Config, merge_config
+from pyiceberg.utils.properties import property_as_int
 
 from icestats.answers.text import printable
 from icestats.errors import CatalogError, CommitError, MetadataError
@@ -52,6 +53,11 @@ _MOST_DELETED = 1_000
 _RETRIES = {"num-retries": 4, "min-wait-ms": 100, "max-wait-ms": 60_000, "total-timeout-ms": 1_800_000}
 """Properties `commit.retry.*`, and what goes where a table has none."""
 _LONGEST_WAIT_MS = 86_400_000
+_TIME_LIMITS_MS = {"rest.client.connection-timeout-ms": 30_000, "rest.client.socket-timeout-ms": 300_000}
+"""How long a REST server may take to be reached, and then between two bytes: Java's properties, 0 for no limit, and
+what goes where a catalog has none."""
+_TIME_LIMIT_OF_HIVE = ("hive.metastore.client.socket.timeout", 600)
+"""The same of a Hive metastore, in seconds."""
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
@@ -196,6 +202,8 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
         properties = {"init_catalog_tables": "false", **known}
     catalog = load_catalog(name, **properties)
     catalog.__class__ = _confined_class(type(catalog))
+    if isinstance(catalog, _ConfinedMetastore):
+        catalog.limit_waits()
     return catalog
 
 
@@ -368,6 +376,13 @@ class _ConfinedServer(_Confined):
         super()._fetch_config()  # type: ignore[misc]  # of REST catalogs
         self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
 
+    def _config_headers(self, session: Any) -> None:
+        # The first that is done to a session. PyIceberg sets no limit: it waits for a server that stalls for ever.
+        super()._config_headers(session)  # type: ignore[misc]  # of REST catalogs
+        limits = (property_as_int(self.properties, name, default) for name, default in _TIME_LIMITS_MS.items())
+        timeout = tuple(limit_ms / 1000 if limit_ms else None for limit_ms in limits)
+        session.request = functools.partial(session.request, timeout=timeout)
+
     def load_table(self, identifier: Any) -> Table:
         # With `refs` the snapshots that no branch has are not in the answer, as if they had expired.
         self.properties.pop("snapshot-loading-mode", None)
@@ -395,6 +410,20 @@ class _ConfinedMetastore(_Confined):
         found = super()._get_hive_table(*arguments)  # type: ignore[misc]  # of Hive's catalogs
         found.__class__ = _keeping_entry(type(found))
         return found
+
+    def limit_waits(self) -> None:
+        """Have the client end where the metastore does not answer: PyIceberg waits for ever."""
+        client: Any = self._client  # type: ignore[attr-defined]  # of Hive's catalogs
+        make, limit_s = client._init_thrift_transport, property_as_int(self.properties, *_TIME_LIMIT_OF_HIVE)
+
+        def make_limited() -> Any:
+            transport = make()
+            for part in vars(transport).values():
+                if hasattr(part, "setTimeout"):
+                    part.setTimeout((limit_s or 0) * 1000 or None)
+            return transport
+
+        client._init_thrift_transport, client._transport = make_limited, make_limited()
 
 
 class _ConfinedGlue(_Confined):

@@ -25,7 +25,7 @@ def write_preview_manifest_list(
     table : Table
         Of one snapshot; its manifests and data files stay where they are, and the table itself is not changed.
     folder : str or path
-        A new local folder, the location of the copy.
+        A new local folder, the location of the copy. Its property `gc.enabled` is false, as the files are the table's.
     i_know_this_breaks_pyiceberg : bool
         Must be said: PyIceberg 0.12 fails on a manifest list with maps that it does not know.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager, suppress
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 
@@ -12,7 +13,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TFileObjectTransport
 
 import icestats
-from icestats.errors import CommitError
+from icestats.errors import CatalogError, CommitError
 from icestats.table import writers
 from tests.committed_statistics import ROWS
 from tests.rest_catalog import answering
@@ -102,3 +103,13 @@ def test_a_table_whose_writers_take_no_locks_is_refused(table, metastore, said):
         with pytest.raises(CommitError, match=r"all the same \(engine\.hive\.lock-enabled is not true"):
             statistics.commit()
     assert metastore.table.parameters["metadata_location"] == table.metadata_location
+
+
+def test_a_metastore_that_does_not_answer_is_not_waited_for_without_end(metastore):
+    ended = threading.Event()
+    metastore.get_table = lambda *_: ended.wait(60)
+    with serve(metastore) as uri:
+        properties = {"type": "hive", "uri": uri, "hive.metastore.client.socket.timeout": "1"}
+        with pytest.raises(CatalogError, match="read timeout"):
+            icestats.load("db.t", catalog=properties)
+        ended.set()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import icestats
 from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.statistics_removal import commit_removal, prepare_removal
-from icestats.errors import CommitError, StatisticsMissingError
+from icestats.errors import CatalogError, CommitError, StatisticsMissingError
 from tests.committed_statistics import (
     KLL,
     ROWS,
@@ -560,3 +561,38 @@ def test_interrupted_in_the_catalogs_call_the_command_names_the_file_that_it_lea
     [left] = statistics_files(table)
     assert started[0].returncode == 130
     assert f"/{left} is left on storage" in said
+
+
+IMPATIENT = {"type": "rest", "rest.client.socket-timeout-ms": "500"}
+
+
+@pytest.mark.parametrize("at", ["/v1/config", "/v1/oauth/tokens", "/tables/t"])
+def test_a_server_that_does_not_answer_is_not_waited_for_without_end(table, tmp_path, at, monkeypatch):
+    parse, ended = Rest.parse_request, threading.Event()
+
+    def parse_and_stall(request):
+        return parse(request) and not (at in request.path and ended.wait(60))
+
+    monkeypatch.setattr(Rest, "parse_request", parse_and_stall)
+    backend = open_catalog(tmp_path, "?check_same_thread=false")
+    with backend, serve(backend) as uri:
+        keys = {"credential": "a:b", "oauth2-server-uri": f"{uri}{at}"} if "oauth" in at else {}
+        with pytest.raises(CatalogError, match=r"Read timed out"):
+            icestats.load("db.t", catalog={**IMPATIENT, **keys, "uri": uri})
+        ended.set()
+
+
+def test_a_commit_that_is_answered_too_late_is_found_to_be_done(table, tmp_path, monkeypatch):
+    answer, ended = Rest.answer, threading.Event()
+
+    def answer_late(request, *arguments):
+        if request.command != "POST" or not ended.wait(60):
+            answer(request, *arguments)
+
+    monkeypatch.setattr(Rest, "answer", answer_late)
+    backend = open_catalog(tmp_path, "?check_same_thread=false")
+    with backend, serve(backend) as uri:
+        report = icestats.load("db.t", catalog={**IMPATIENT, "uri": uri}).compute(manifests=True).commit()
+        ended.set()
+    assert report.committed
+    assert [entry.statistics_path for entry in entries(table)] == [report.files[0]["path"]]

@@ -35,6 +35,16 @@ def test_the_copy_has_the_proposals_fields_and_the_table_is_as_it_was(small_tabl
     assert load()._source.metadata_location == before
 
 
+def test_nobody_deletes_the_tables_files_by_the_copy_or_writes_beside_them(small_table, load, tmp_path):
+    """Iceberg expires no snapshots of a table whose `gc.enabled` is false, and does not purge it."""
+    kept, places = {"owner": "ops"}, {"write.data.path": f"file://{tmp_path}/shared", "gc.enabled": "true"}
+    with small_table.transaction() as transaction:
+        transaction.set_properties(**kept, **places)
+    path = preview.write_preview_manifest_list(load(), tmp_path / "copy", i_know_this_breaks_pyiceberg=True)
+    found = icestats.load(str(path)).metadata.properties
+    assert (found["owner"], found["gc.enabled"], "write.data.path" in found) == ("ops", "false", False)
+
+
 def test_metadata_that_is_gzipped_is_copied_too(small_table, load, tmp_path):
     path = Path(load()._source.metadata_location.removeprefix("file://"))
     zipped = path.with_name("9.gz.metadata.json")
