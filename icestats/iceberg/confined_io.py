@@ -52,6 +52,8 @@ _MOST_DELETED = 1_000
 _RETRIES = {"num-retries": 4, "min-wait-ms": 100, "max-wait-ms": 60_000, "total-timeout-ms": 1_800_000}
 """Properties `commit.retry.*`, and what goes where a table has none."""
 _LONGEST_WAIT_MS = 86_400_000
+_SIGNS_IN = "oauth2-server-uri"
+"""Where a client's secret is sent."""
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
@@ -363,8 +365,21 @@ class _ConfinedServer(_Confined):
     def _delete_old_metadata(io: FileIO, base: IcebergMetadata, metadata: IcebergMetadata) -> None:
         """The server deletes what the table's properties say; the log of its answer need not be all of the log."""
 
+    def _create_session(self) -> Any:
+        return self._limited(super()._create_session())  # type: ignore[misc]  # of REST catalogs
+
+    def _create_legacy_oauth2_auth_manager(self, session: Any) -> Any:
+        # It asks for a token at once.
+        return super()._create_legacy_oauth2_auth_manager(self._limited(session))  # type: ignore[misc]  # of REST catalogs
+
+    def _limited(self, session: Any) -> Any:
+        from icestats.iceberg.rest_session import ANSWER_MS, SOCKET_TIMEOUT, limit_answers
+
+        return limit_answers(session, int(self.properties.get(SOCKET_TIMEOUT, ANSWER_MS)))
+
     def _fetch_config(self) -> None:
-        own = {name: value for name, value in self.properties.items() if _names_code(name)}
+        # Where the user says who signs him in, the server gets no secret sent elsewhere.
+        own = {name: value for name, value in self.properties.items() if _names_code(name) or name == _SIGNS_IN}
         super()._fetch_config()  # type: ignore[misc]  # of REST catalogs
         self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
 
