@@ -53,11 +53,10 @@ _MOST_DELETED = 1_000
 _RETRIES = {"num-retries": 4, "min-wait-ms": 100, "max-wait-ms": 60_000, "total-timeout-ms": 1_800_000}
 """Properties `commit.retry.*`, and what goes where a table has none."""
 _LONGEST_WAIT_MS = 86_400_000
-_TIME_LIMITS_MS = {"rest.client.connection-timeout-ms": 30_000, "rest.client.socket-timeout-ms": 300_000}
-"""How long a REST server may take to be reached, and then between two bytes: Java's properties, 0 for no limit, and
-what goes where a catalog has none."""
 _TIME_LIMIT_OF_HIVE = ("hive.metastore.client.socket.timeout", 600)
-"""The same of a Hive metastore, in seconds."""
+"""How long a Hive metastore may take between two bytes, in seconds: Hive's own property, and what goes without it."""
+_SIGNS_IN = "oauth2-server-uri"
+"""Where a client's secret is sent."""
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
@@ -372,16 +371,17 @@ class _ConfinedServer(_Confined):
         """The server deletes what the table's properties say; the log of its answer need not be all of the log."""
 
     def _fetch_config(self) -> None:
-        own = {name: value for name, value in self.properties.items() if _names_code(name)}
+        # Where the user says who signs him in, the server gets no secret sent elsewhere.
+        own = {name: value for name, value in self.properties.items() if _names_code(name) or name == _SIGNS_IN}
         super()._fetch_config()  # type: ignore[misc]  # of REST catalogs
         self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
 
     def _config_headers(self, session: Any) -> None:
-        # The first that is done to a session. PyIceberg sets no limit: it waits for a server that stalls for ever.
+        from icestats.iceberg.rest_session import limit_answers
+
+        # The first that is done to a session, before it asks anything.
         super()._config_headers(session)  # type: ignore[misc]  # of REST catalogs
-        limits = (property_as_int(self.properties, name, default) for name, default in _TIME_LIMITS_MS.items())
-        timeout = tuple(limit_ms / 1000 if limit_ms else None for limit_ms in limits)
-        session.request = functools.partial(session.request, timeout=timeout)
+        limit_answers(session, self.properties)
 
     def load_table(self, identifier: Any) -> Table:
         # With `refs` the snapshots that no branch has are not in the answer, as if they had expired.
