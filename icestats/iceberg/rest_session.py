@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.utils.properties import property_as_int
-from requests import RequestException, Response, Session
 
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES
+
+if TYPE_CHECKING:
+    from requests import Response, Session
 
 _TIME_LIMITS_MS = {"connection": 30_000, "socket": 300_000}
 """How long a server may take to be reached, and then between two bytes, where a catalog does not say by
@@ -57,13 +59,11 @@ class _Limit:
         self._pages = self._pages + 1 if "pageToken=" in response.url else 0
         if self._pages >= MOST_PAGES:
             response.close()
-            raise RequestException(f"the catalog's server lists more than {MOST_PAGES} pages")
+            raise OSError(f"the catalog's server lists more than {MOST_PAGES} pages")
         limit, data = MAX_FILE_SIZE_BYTES if response.ok else _MOST_OF_ERRORS_BYTES, bytearray()
         for part in response.iter_content(_PART_BYTES):
             data += part
             if len(data) > limit:
                 response.close()
-                raise RequestException(
-                    f"the catalog's server answers {response.status_code} with more than {limit:,} bytes"
-                )
+                raise OSError(f"the catalog's server answers {response.status_code} with more than {limit:,} bytes")
         response._content = bytes(data)
