@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from icestats.answers.text import printable, quote_name
-from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError, said_if_cut
+from icestats.errors import (
+    CallError,
+    CommitError,
+    IcestatsError,
+    SparkUnavailableError,
+    UnsupportedError,
+    said_if_cut,
+)
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.confined_io import find_long_wait, find_unsafe_deletes
 from icestats.iceberg.metadata_json import read_metadata
@@ -80,7 +88,7 @@ def write_dataframe(
     MetadataError
         The table names manifests, or a place for data, where it has no business.
     SparkUnavailableError
-        The session's JVM has ended: whether the rows were committed is not known.
+        The session's JVM has ended: the message says where the rows were committed all the same.
     KeyboardInterrupt
         As an interrupt raises it; the jobs are cancelled.
     """
@@ -107,8 +115,21 @@ def write_dataframe(
             for key, value in snapshot_properties.items():
                 writer = writer.option(f"snapshot-property.{key}", value)
             note = f"interrupted while writing to {source.name}: its rows may still arrive, look before writing again"
-            with said_if_cut(note), explained_errors(frame.sparkSession, doing, partial(explain, look=look)):
+            explained = explained_errors(frame.sparkSession, doing, partial(explain, look=look))
+            with said_if_cut(note), _looking_behind_the_end(look), explained:
                 writer.append() if mode == "append" else writer.overwritePartitions()
+
+
+@contextmanager
+def _looking_behind_the_end(look: Look) -> Iterator[None]:
+    """Say of a write whose JVM has ended that its rows are there, where they are: run again, it would double them."""
+    try:
+        yield
+    except SparkUnavailableError as error:
+        end = str(error).partition(" failed: ")[2].partition("; ")[0]
+        if (found := look(end, is_refused=True)) is None:
+            raise
+        raise SparkUnavailableError(found) from None
 
 
 def _explain_writing(source: Source, said: str, look: Look | None = None) -> CommitError:

@@ -107,6 +107,55 @@ stop_session()
 assert (SparkContext._active_spark_context, SparkContext._gateway) == (None, None)
 """
 
+WRITTEN = """
+import sqlite3, threading, time
+from pathlib import Path
+from pyiceberg.catalog.sql import SqlCatalog
+import pyarrow as pa
+from icestats import writers
+from icestats.spark.session import spark_catalog_properties
+
+folder = Path(sys.argv[1])
+properties = {"type": "sql", "uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}/w"}
+catalog = SqlCatalog("catalog", **properties)
+catalog.create_namespace("db")
+catalog.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [0]}))
+table = icestats.load("db.t", catalog={"name": "catalog", **properties})
+frame = get_session({"catalog": spark_catalog_properties(properties)}).range(3)
+process = SparkContext._gateway.proc
+
+def is_committed():
+    try:
+        with sqlite3.connect(folder / "c.db", timeout=0) as found:
+            (row,) = found.execute("select metadata_location from iceberg_tables")
+            return row[0] != table._source.metadata_location
+    except sqlite3.OperationalError:
+        return False
+
+def kill_when_committed():
+    # The JVM goes on for a millisecond at a time from when it writes the metadata, so that it does not get to answer.
+    metadata = folder / "w/db/t/metadata"
+    before = len(list(metadata.glob("*.json")))
+    while len(list(metadata.glob("*.json"))) == before:
+        time.sleep(0.0005)
+    os.kill(process.pid, signal.SIGSTOP)
+    while not is_committed():
+        os.kill(process.pid, signal.SIGCONT)
+        time.sleep(0.001)
+        os.kill(process.pid, signal.SIGSTOP)
+    kill()
+
+killer = threading.Thread(target=kill_when_committed)
+killer.start()
+said = refusal(writers.append_dataframe, table, frame)
+killer.join()
+made = table.refresh().snapshot.snapshot_id
+assert said.startswith(f"no answer to the write to db.t: {sys.argv[2]}"), said
+assert said.endswith(f"; its rows are in snapshot {made}: do not write them again"), said
+assert "run it again" not in said, said
+assert catalog.load_table("db.t").scan().count() == 4
+"""
+
 THEIRS = """
 from pyspark.sql import SparkSession
 theirs = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
@@ -132,6 +181,11 @@ def test_each_verb_says_in_one_line_that_the_jvm_has_ended_and_the_next_session_
     done = run(OWN, tmp_path, KILLED)
     assert [line for line in done.stderr.splitlines() if not line.endswith("an interrupt (Ctrl-C) stops it")] == []
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_rows_that_are_committed_before_the_jvm_ends_are_not_to_be_written_again(tmp_path: Path):
+    done = run(WRITTEN, tmp_path, KILLED)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_dead_session_of_somebody_else_is_refused_until_it_is_cleared_away():
