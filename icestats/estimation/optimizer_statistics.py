@@ -80,7 +80,8 @@ class _Builder:
         is_proven = (proven.least[0], proven.most[0]) == (live.rows.least[0], live.rows.most[0])
         is_proven &= not self.evidence.has_committed_rollups
         records, rows = float(table.groups.row_counts[0]), float(np.nan_to_num(live.rows.estimate[0]))
-        self.row_count = round(rows)
+        # Spark would take a table that is estimated at 0 rows for one that can be sent to each executor.
+        self.row_count = max(round(rows), int(live.rows.most[0] >= 1.0))
         known = {row["field_id"]: row for row in reader.read_columns().to_pylist()}
         columns, unknown = [], []
         for field in fields:
@@ -121,8 +122,8 @@ class _Builder:
         if (reason := can_sketch(field)) is not None:
             return reason
         nulls, provenance = self._count_nulls(known), dict(known["provenance"])
-        lengths, values = _find_lengths(field.type, known), self.row_count - (nulls or 0)
-        if values <= 0:
+        lengths, values = _find_lengths(field.type, known), max(1, self.row_count - (nulls or 0))
+        if not self.row_count or (nulls and known["null_value_count"] >= (known["value_count"] or self.row_count)):
             return ReportedColumn(field.name, field.type, 0, nulls, *lengths, None, None, "no value")
         ndv, said = self._bring_to_today(field, known["ndv"], values)
         sources = [f"ndv {provenance['ndv']}{said}"]

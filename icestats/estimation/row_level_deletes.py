@@ -206,7 +206,8 @@ def build_table_deletes(reader: SnapshotReader, read_ndv: ReadNdv) -> TableDelet
         files = reader.read_files((), reader.manifest_files.filter(has_equality))
         by_equality = files.filter(pc.equal(files["content"], "equality_deletes"))
         equality = sum_column(by_equality, "record_count")
-        removed, assumes = _estimate_equality(by_equality, read_ndv, records)
+        older = _count_older(reader.manifest_files.filter(is_data), by_equality)
+        removed, assumes = _estimate_equality(by_equality, read_ndv, records, older)
         specs = reader.source.metadata.specs
         by_partition = all(specs[spec_id].is_partitioned for spec_id in pc.unique(by_equality["spec_id"]).to_pylist())
     return TableDeletes(
@@ -224,18 +225,32 @@ def sum_column(table: pa.Table, name: str) -> int:
     return int(pc.sum(table[name]).as_py() or 0)
 
 
-def _estimate_equality(files: pa.Table, read_ndv: ReadNdv, record_count: int) -> tuple[float, str]:
+def _count_older(manifests: pa.Table, deletes: pa.Table) -> Floats:
+    """Return for each equality delete file the rows that are older, at most: of manifests that have older files.
+
+    It deletes none of its own commit: where each commit of a stream deletes the keys that it writes, those may be new.
+    """
+    rows = np.nan_to_num(
+        as_floats(manifests["added_rows_count"]) + as_floats(manifests["existing_rows_count"]), nan=np.inf
+    )
+    first = to_numpy(manifests["min_sequence_number"], null=0)
+    order = np.argsort(first)
+    places = np.searchsorted(first[order], to_numpy(deletes["sequence_number"], null=np.iinfo(np.int64).max))
+    return np.append(0.0, np.cumsum(rows[order]))[places]
+
+
+def _estimate_equality(files: pa.Table, read_ndv: ReadNdv, record_count: int, older: Floats) -> tuple[float, str]:
     """Each record of an equality delete is a filter `key = value`: rows a key, as the NDV has it, else one row."""
     removed, unknown = 0.0, False
-    for row in files.select(["record_count", "equality_ids"]).to_pylist():
+    for row, most in zip(files.select(["record_count", "equality_ids"]).to_pylist(), older.tolist(), strict=True):
         ndvs = [read_ndv(field_id) for field_id in row["equality_ids"] or ()]
         known = [ndv for ndv in ndvs if ndv is not None]
         is_known = bool(known) and len(known) == len(ndvs)
         unknown = unknown or not is_known
         # Keys of several columns are at least as many as the values of each.
         rows_a_key = record_count / max(*known, 1.0) if is_known else 1.0
-        removed += row["record_count"] * max(rows_a_key, 1.0)
+        removed += min(row["record_count"] * max(rows_a_key, 1.0), most)
     assumes = "equality deletes are filters, each key with as many rows as another"
     if unknown:
         assumes = "each record of an equality delete removes one row (no NDV of its key is committed)"
-    return min(removed, float(record_count)), assumes
+    return min(removed, float(record_count), max(older.tolist(), default=0.0)), assumes

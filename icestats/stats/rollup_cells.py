@@ -171,7 +171,7 @@ def build_columns(
             unknown = NO_LENGTH if has_none else "unknown: no committed statistics"
             provenance[name] = unknown if figure is None else figure.provenance
         if row["ndv"] is not None:
-            row["ndv"], provenance["ndv"] = _limit_ndv(row, provenance["ndv"])
+            row["ndv"], provenance["ndv"] = limit_ndv(row, provenance["ndv"])
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
     return pa.Table.from_pylist(rows, COLUMNS)
 
@@ -187,7 +187,7 @@ def _count_null_structs(row: dict[str, Any], field: Field, record_count: int, pr
             provenance[statistic] += f", and {counted(uncounted, 'row')} whose struct is null"
 
 
-def _limit_ndv(row: Mapping[str, Any], provenance: str) -> tuple[int, str]:
+def limit_ndv(row: Mapping[str, Any], provenance: str) -> tuple[int, str]:
     """Return an NDV, no more than there are values that are not null, and what it leaves out."""
     ndv: int = row["ndv"]
     if row["type"] in LEAVES_OUT_EMPTY and not row["lower_bound"]:

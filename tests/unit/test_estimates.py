@@ -619,6 +619,27 @@ def test_equality_deletes_leave_the_rows_that_a_sketch_has_counted(
         assert (ignored.rows_lower, ignored.rows_upper) == (truth, truth + 1)
 
 
+def test_equality_deletes_of_a_stream_leave_the_rows_that_are_newer(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table]
+) -> None:
+    """Each commit of an upsert deletes the keys that it writes, new ones too: as many deletes as there are rows."""
+    made = catalog.create_table("db.upserts", Schema(NestedField(1, "id", LongType()), NestedField(2, "v", LongType())))
+    made.append(pa.table({"id": pa.array([-1], pa.int64()), "v": pa.array([None], pa.int64())}))
+    for first in (0, 100, 200):
+        keys = pa.table({"id": pa.array(range(first, first + 100), pa.int64())})
+        delete_equal(made, keys, list_data_files(made)[0])
+        made.refresh()
+        made.append(keys.append_column("v", pa.array([7] * 99 + [None], pa.int64())))
+    reported = load("db.upserts").reported_statistics()
+    assert (reported.row_count, reported.row_count_bounds) == (100, (0, 301))
+    assert load("db.upserts").estimate("id >= 0")["data-files"].rows == pytest.approx(100, rel=0.02)
+    delete_equal(made, pa.table({"id": pa.array(range(500), pa.int64())}), list_data_files(made)[0])
+    reported = load("db.upserts").reported_statistics()
+    assert (reported.row_count, reported.row_count_bounds) == (1, (0, 301))
+    # That no row is left is an estimate: columns are not said to have no value.
+    assert [one.bounds for one in reported.columns] == [(-1, 299), (7, 7)]
+
+
 @pytest.mark.parametrize("absent", [0, 100])
 def test_combined_deducts_equality_deletes_as_sketches_have_counted_the_rows(
     catalog: SqlCatalog, load: Callable[..., icestats.Table], absent: int

@@ -483,3 +483,21 @@ def test_partitions_of_a_column_that_is_dropped_since_are_told_apart(catalog, lo
     layout = load("db.dropped").layout()
     assert layout.spread.partition_count == load("db.dropped").partitions().num_rows == 3
     assert [found.files_of_partition.max for found in layout.fields if found.kind == "column"] == [1]
+
+
+def test_statements_of_a_branch_say_that_procedures_rewrite_main(catalog, load):
+    """Iceberg's procedures take the current snapshot; what a branch was measured by is not what they change."""
+    table = catalog.create_table("db.branched", Schema(NestedField(1, "id", LongType(), required=False)))
+    rows = pa.table({"id": pa.array([1, 2], pa.int64())})
+    table.append(rows)
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "dev").commit()
+    for _ in range(5):
+        catalog.load_table("db.branched").append(rows, branch="dev")
+    said = "/* rewrites branch main, not the snapshot that was measured */"
+    branch = icestats.load("db.branched", catalog=dict(catalog.properties), ref="dev")
+    (small,) = (one for one in branch.layout().findings if "Small files" in one.title)
+    assert small.fix == f"CALL `catalog`.system.rewrite_data_files(table => 'db.branched') {said}"
+    assert said in branch.layout().what_if(["id = 1"], sort_by="id").statement
+    assert said in repr(branch.rewrite_manifests())
+    for current in (load("db.branched"), icestats.load("db.branched", catalog=dict(catalog.properties), ref="main")):
+        assert "/*" not in current.layout().what_if(["id = 1"], sort_by="id").statement

@@ -10,6 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema as IcebergSchema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import NestedField, StringType
 
 import icestats
 from icestats.errors import CallError, FilterError
@@ -118,6 +122,38 @@ def test_the_python_gives_what_the_columns_and_the_distribution_show(explorer: E
         untold = ["name", "value_count", "null_value_count", "lower_bound", "upper_bound"]
         assert found.select(untold).equals(columns.to_arrow().select(untold))
         assert eval(explorer.parts["histogram"].code(), names).n == explorer.state.histogram.histogram.n
+
+
+def test_figures_of_sketches_say_their_age_and_what_they_leave_out(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """Theta counts no empty text, and a median of yesterday's rows is not today's."""
+    fields = [
+        NestedField(1, "region", StringType(), required=False),
+        NestedField(2, "tag", StringType(), required=False),
+    ]
+    by_region = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "region"))
+    made = catalog.create_table("db.tags", IcebergSchema(*fields), partition_spec=by_region)
+    made.append(pa.table({"region": ["eu", "us", "jp"] * 10, "tag": ["", "a", "b"] * 3 + ["a"] * 21}))
+    table = icestats.load("db.tags", catalog=catalog_properties)
+    scanned, _ = scan(table, Sizes(200, 12, 200, 12))
+    Statistics(table._source, scanned).commit()
+    for age, is_sure in (("this snapshot", True), ("1 commit behind", False)):
+        found = Explorer(icestats.load("db.tags", catalog=catalog_properties))
+        assert found.wait()
+        for row_filter in ("", "region in ('eu', 'us')"):
+            found.state.row_filter = row_filter
+            assert found.wait()
+            found.parts["columns"].document()
+            region, tag = (row["cells"] for row in found.parts["columns"].grids["list"].first_rows(9))
+            assert region[3]["t"] == f"{'' if is_sure else '≈ '}{2 if row_filter else 3}"
+            # Of "", "a" and "b" the first is left out.
+            assert tag[3]["t"] == f"≈ {1 if row_filter else 2}"
+            assert "the empty value, if there is one, is not counted" in tag[3]["h"]
+            for cells in (region, tag):
+                assert f"{age}; without far tails" in cells[1]["h"]
+                assert cells[1]["h"].startswith(cells[7]["h"])
+        made.append(pa.table({"region": ["us"] * 3, "tag": ["c"] * 3}))
 
 
 def test_without_sketches_by_partition_the_columns_have_what_the_manifests_say(hostile_table: icestats.Table) -> None:

@@ -9,7 +9,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, UUIDType
+from pyiceberg.types import LongType, NestedField, StringType, UUIDType
 
 import icestats
 from icestats.answers.schemas import partitions_schema
@@ -158,3 +158,26 @@ def test_the_python_of_what_is_seen_loads_the_snapshot_that_is_seen(hostile_loca
         explorer = Explorer(table)
         assert explorer.wait()
         assert f"table = icestats.load({table.name!r}{argument})" in explorer.code().splitlines()
+
+
+def test_partitions_of_null_and_those_written_before_the_table_was_partitioned_are_chosen_by_a_click(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    made = catalog.create_table("db.regions", IcebergSchema(NestedField(1, "region", StringType(), required=False)))
+    made.append(pa.table({"region": ["eu"] * 30}))
+    with made.update_spec() as update:
+        update.add_field("region", IdentityTransform(), "region")
+    made.append(pa.table({"region": ["us"] + [None] * 2}))
+    explorer = icestats.load("db.regions", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    parts = explorer.parts
+    parts["sizes"].document()
+    for row in parts["sizes"].grids["list"].first_rows(9):
+        act(explorer, "sizes.list.choose", {"key": row["key"]})
+        count = {"not partitioned": 30, "null": 2, "us": 1}[row["cells"][0]["t"]]
+        assert explorer.state.part.record_count == count
+        assert set(parts["columns"].to_arrow()["value_count"].to_pylist()) == {count}
+        held = parts["outline"].to_arrow()
+        assert held["partition_spec_id"].to_pylist() == [0 if count == 30 else 1]
+        assert len(explorer.state.part.manifest_paths) == 1
+        assert eval(parts["outline"].code(), {"table": explorer.state.table}).num_rows == 1

@@ -110,4 +110,5 @@ def _build_maintenance(reader: SnapshotReader) -> Maintenance:
     """Build what statements about the table are made of; a bare metadata.json gets names to fill in."""
     source = reader.source
     identifier = source.identifier or ("<namespace>", "<table>")
-    return Maintenance(source.catalog_name or "<catalog>", identifier, source.metadata.properties)
+    is_current = reader.snapshot == source.metadata.find_snapshot()
+    return Maintenance(source.catalog_name or "<catalog>", identifier, source.metadata.properties, is_current)

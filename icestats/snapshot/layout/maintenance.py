@@ -25,6 +25,7 @@ _FORMAT = "write.format.default"
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*|<\w+>", re.ASCII)
 """What Spark's parser takes for a name without backticks, or a reader fills in."""
 _NO_STATEMENT = "-- no statement: a name has what a shell of SQL ends a statement at, or fills in"
+_OTHER_SNAPSHOT = " /* rewrites branch main, not the snapshot that was measured */"
 _DEFAULTS = {_MANIFEST_SIZE: 8 << 20, _FILE_SIZE: 512 << 20}
 
 
@@ -36,6 +37,8 @@ class Maintenance:
     identifier: tuple[str, ...]
     """Namespace and name, part by part: a part may have dots of its own."""
     properties: Mapping[str, str]
+    is_current: bool = True
+    """Whether the snapshot is the table's current one, whose files procedures rewrite: not those of another branch."""
 
     @property
     def manifest_size_bytes(self) -> int:
@@ -114,7 +117,8 @@ class Maintenance:
             return _NO_STATEMENT
         names = (part if _PLAIN_NAME.fullmatch(part) else quote_name(part) for part in self.identifier)
         table = _quote(".".join(names))
-        return f"CALL {quote_name(self.catalog)}.system.{procedure}(table => {table}{more})"
+        call = f"CALL {quote_name(self.catalog)}.system.{procedure}(table => {table}{more})"
+        return call + ("" if self.is_current else _OTHER_SNAPSHOT)
 
     def _size(self, name: str) -> int:
         return parse_count(self.properties.get(name)) or _DEFAULTS[name]

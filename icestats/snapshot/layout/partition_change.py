@@ -148,7 +148,10 @@ def _find_caveats(
         if unbounded:
             yield f"every filter reads the rows of {counted(unbounded, 'file')} without bounds of {name}"
         if not cell.is_exact:
-            yield f"what lies between two neighbouring bounds of {name} counts as one partition: more may be gained"
+            yield (
+                f"what lies between two neighbouring bounds of {name} counts as one partition: there may be many more "
+                "partitions and files, and more may be gained"
+            )
 
 
 def project_to(filters: Sequence[RowFilter], fields: Sequence[PartitionField]) -> list[RowFilter]:

@@ -125,7 +125,7 @@ class SizesPart(Part):
         average = pc.divide(partitions[_SIZE].cast(pa.float64()), files.cast(pa.float64()))
         named = PartitionNames(self.state.table.metadata, self.state.table.schema)
         heads = to_rows(partitions.select(["partition", "spec_id"]))
-        names = pa.array([named.text(**row) for row in heads], pa.string())
+        names = pa.array([named.text(**row) or "not partitioned" for row in heads], pa.string())
         median, most = float(np.median(self._sizes)) or 1.0, int(self._sizes.max(initial=0))
         columns = {
             "partition": names, "size": partitions[_SIZE], "median": partitions[_SIZE], "files": files,
@@ -162,4 +162,11 @@ class SizesPart(Part):
             return
         (row,) = to_rows(self._partitions.select(["partition", "spec_id"]).slice(number, 1))
         self.grid.selected = [key]
-        self.state.selection = Selection(row["spec_id"], tuple(self._ranges(row)))
+        ranges = tuple(self._ranges(row))
+        self.state.selection = Selection(row["spec_id"], ranges, () if ranges else self._find_manifests(row["spec_id"]))
+
+    def _find_manifests(self, spec_id: int) -> tuple[str, ...]:
+        # A spec without fields has one partition, which no range says: what its manifests hold.
+        manifests = self.state.table.manifest_files()
+        of_spec = manifests.filter(pc.equal(manifests["partition_spec_id"], spec_id))
+        return tuple(of_spec["manifest_path"].to_pylist())

@@ -108,7 +108,8 @@ class TreePart(Part):
         manifests, part = self.state.manifests, self.state.selected_part
         if manifests is None or part is None:
             return manifests
-        return manifests.filter(pc.is_in(manifests["manifest_path"], pa.array(sorted(part.manifest_paths))))
+        paths = pa.array(sorted(part.manifest_paths), pa.string())
+        return manifests.filter(pc.is_in(manifests["manifest_path"], paths))
 
     def code(self) -> str:
         """Return the Python line that gives the manifests, or the selected ones."""

@@ -149,11 +149,13 @@ def _has_some(wanted: FieldRange, known: tuple[Any, Any, bool] | None) -> bool:
     if known is None:
         return True
     lower, upper, has_null = known
+    if wanted.lower is None:
+        return has_null
     if has_null and wanted.with_null:
         return True
     if wanted.upper != wanted.upper:  # NaN, which no bounds tell of
         return True
-    if lower is None or upper is None or wanted.lower is None:
+    if lower is None or upper is None:
         return False
     try:
         return bool(lower <= wanted.upper and upper >= wanted.lower)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from icestats.errors import CallError, StatisticsMissingError
 from icestats.iceberg.metadata import Field
 from icestats.read.puffin.committed_partitions import MergedSketches
 from icestats.stats.histogram import Histogram, build_histogram
+from icestats.stats.rollup_cells import limit_ndv
 from icestats.table.table import Table
 from icestats_widgets.drawing.axis import brief_label
 from icestats_widgets.reading.histogram_part import read_histogram_part
@@ -35,13 +36,16 @@ class Spark:
     source: str
     quantiles: Mapping[float, Any] = field(default_factory=dict, repr=False, hash=False)
     """Values of the column by their rank."""
+    commits_behind: int = 0
+    """Commits since the sketch was made."""
 
     @property
     def text(self) -> str:
         """The text for screen readers and the tooltip."""
         return (
             f"median {self.median}, half of the values from {self.lower_quartile} to {self.upper_quartile} "
-            f"({self.source} sketch, rank error {self.rank_error:.2%}; without far tails)"
+            f"({self.source} sketch, rank error {self.rank_error:.2%}, {_name_age(self.commits_behind)}; "
+            "without far tails)"
         )
 
 
@@ -82,7 +86,7 @@ class PartSketches:
         for row in rows:
             found = self.ndvs.get(row["name"])
             if row["ndv"] is None and found is not None:
-                row["ndv"], about = found
+                row["ndv"], about = limit_ndv({**row, "ndv": found[0]}, found[1])
                 row["provenance"] = list({**dict(row["provenance"]), "ndv": about}.items())
         return pa.Table.from_pylist(rows, columns.schema)
 
@@ -113,14 +117,17 @@ def read_part_sketches(table: Table, part: SelectedPart) -> PartSketches:
         if found.kll is not None:
             read = partial(build_histogram, found.kll, column=column.name, type_text=column.type)
             if (spark := read_spark(read)) is not None:
-                sparks[column.name] = spark
+                sparks[column.name] = replace(spark, commits_behind=found.commits_behind)
     return PartSketches(part, sparks, ndvs)
 
 
 def _explain(found: MergedSketches) -> str:
-    when = f"{counted(found.commits_behind, 'commit')} behind" if found.commits_behind else "this snapshot"
     how = "still holds every value" if found.theta.is_exact else f"within {found.theta.relative_error:.1%} at 95%"
-    return f"estimate: Theta of {counted(found.partition_count, 'partition')}, {how}, {when}"
+    return f"estimate: Theta of {counted(found.partition_count, 'partition')}, {how}, {_name_age(found.commits_behind)}"
+
+
+def _name_age(commits_behind: int) -> str:
+    return f"{counted(commits_behind, 'commit')} behind" if commits_behind else "this snapshot"
 
 
 def read_spark(read: Callable[..., Histogram]) -> Spark | None:
@@ -132,4 +139,5 @@ def read_spark(read: Callable[..., Histogram]) -> Spark | None:
     edges = [brief_label(histogram.type, histogram.quantiles[rank]) for rank in (0.25, 0.5, 0.75)]
     heights = tuple(round(count / highest, 3) for count in histogram.counts)
     source = histogram.source.upper()
-    return Spark(heights, edges[0], edges[1], edges[2], histogram.rank_error, source, histogram.quantiles)
+    error, age = histogram.rank_error, histogram.commits_behind or 0
+    return Spark(heights, edges[0], edges[1], edges[2], error, source, histogram.quantiles, age)
