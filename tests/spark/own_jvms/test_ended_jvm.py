@@ -113,6 +113,7 @@ from pathlib import Path
 from pyiceberg.catalog.sql import SqlCatalog
 import pyarrow as pa
 from icestats import writers
+from icestats.errors import CommitError
 from icestats.spark.session import spark_catalog_properties
 
 folder = Path(sys.argv[1])
@@ -147,6 +148,17 @@ def kill_when_committed():
 
 killer = threading.Thread(target=kill_when_committed)
 killer.start()
+if sys.argv[3] == "through the session's catalog":
+    try:
+        writers.append(icestats.load("catalog.db.t", spark=frame.sparkSession), pa.table({"id": [1, 2, 3]}))
+    except CommitError as error:
+        assert str(error).startswith("no answer to the write to catalog.db.t: "), error
+        assert "whether its rows were written is unknown" in str(error), error
+        assert str(error).endswith("look before you write again"), error
+    else:
+        raise AssertionError("it did not fail")
+    assert catalog.load_table("db.t").scan().count() == 4
+    sys.exit()
 said = refusal(writers.append_dataframe, table, frame)
 killer.join()
 made = table.refresh().snapshot.snapshot_id
@@ -154,6 +166,26 @@ assert said.startswith(f"no answer to the write to db.t: {sys.argv[2]}"), said
 assert said.endswith(f"; its rows are in snapshot {made}: do not write them again"), said
 assert "run it again" not in said, said
 assert catalog.load_table("db.t").scan().count() == 4
+"""
+
+ASKED = """
+import threading, time
+from pyiceberg.catalog.sql import SqlCatalog
+import pyarrow as pa
+from icestats.spark.session import spark_catalog_properties
+
+properties = {"type": "sql", "uri": f"sqlite:///{sys.argv[1]}/c.db", "warehouse": f"file://{sys.argv[1]}/w"}
+catalog = SqlCatalog("catalog", **properties)
+catalog.create_namespace("db")
+catalog.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [0]}))
+computed = icestats.load("db.t", catalog=properties).compute(manifests=True)
+get_session({"catalog": spark_catalog_properties(properties)}).sql("select * from catalog.db.t").collect()
+process = SparkContext._gateway.proc
+# It has no answer for a second, as where memory runs out, and then ends.
+os.kill(process.pid, signal.SIGSTOP)
+threading.Timer(1, kill).start()
+report = computed.commit()
+assert report.committed and "Spark" not in str(report), report
 """
 
 THEIRS = """
@@ -183,8 +215,14 @@ def test_each_verb_says_in_one_line_that_the_jvm_has_ended_and_the_next_session_
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_rows_that_are_committed_before_the_jvm_ends_are_not_to_be_written_again(tmp_path: Path):
-    done = run(WRITTEN, tmp_path, KILLED)
+@pytest.mark.parametrize("way", ["by Spark's writer", "through the session's catalog"])
+def test_rows_that_are_committed_before_the_jvm_ends_are_not_to_be_written_again(way: str, tmp_path: Path):
+    done = run(WRITTEN, tmp_path, KILLED, way)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_commit_is_reported_where_the_jvm_ends_while_it_is_told_of_it(tmp_path: Path):
+    done = run(ASKED, tmp_path)
     assert done.returncode == 0, done.stderr
 
 
