@@ -16,7 +16,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import walk_tb
@@ -487,7 +487,16 @@ def explain_end(context: SparkContext, *, wait_s: float = 0.0) -> str | None:
         try:
             process.wait(wait_s if _answers(client) else _LAST_BREATH_S)
         except subprocess.TimeoutExpired:
-            return _explain_stop(java, jvm) if _answers(client) else f"{_say_end(None)}; {_OURS if jvm else _THEIRS}"
+            if not _answers(client):
+                return f"{_say_end(None)}; {_OURS if jvm else _THEIRS}"
+            try:
+                return _explain_stop(java, jvm)
+            except connection_errors():
+                # It may end while it is asked.
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LAST_BREATH_S)
+                if process.returncode is None:
+                    raise
     if jvm is None:
         return f"{_say_end(process.returncode)}; {_THEIRS}"
     return f"{_say_end(process.returncode)} (log: {jvm.log}); {_OURS}"

@@ -6,10 +6,10 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from icestats.errors import HIDDEN, CallError, SparkUnavailableError
 from icestats.iceberg.configuration import find_catalog_type, find_sqlite_path
@@ -32,6 +32,8 @@ from icestats.spark.jvm import (
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+Answer = TypeVar("Answer")
 
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _CLASSIC = "unset SPARK_REMOTE, or work in a process without Spark Connect"
@@ -165,13 +167,25 @@ def stop_session() -> None:
 
 def find_running_version() -> str | None:
     """Return the version of the Spark that runs in this process; None where none does."""
-    context = _active_context()
-    return None if context is None or explain_end(context) is not None else str(context.version)
+    return _ask_running(lambda context: str(context.version))
 
 
 def find_running_session() -> SparkSession | None:
     """Return the classic session that runs in this process, the active one first; None where none does."""
-    return None if find_running_version() is None else _active_session()
+    return _ask_running(lambda _: _active_session())
+
+
+def _ask_running(ask: Callable[[SparkContext], Answer | None]) -> Answer | None:
+    context = _active_context()
+    if context is None or explain_end(context) is not None:
+        return None
+    try:
+        return ask(context)
+    except connection_errors():
+        # It may end while it is asked.
+        if explain_end(context) is None:
+            raise
+        return None
 
 
 def spark_catalog_properties(properties: Mapping[str, str]) -> dict[str, str] | None:

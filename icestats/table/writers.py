@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from icestats.answers.text import one_line, printable
-from icestats.errors import CallError, CommitError, IcestatsError, UnsupportedError, said_if_cut
+from icestats.errors import (
+    CallError,
+    CommitError,
+    IcestatsError,
+    SparkUnavailableError,
+    UnsupportedError,
+    said_if_cut,
+)
 from icestats.iceberg.catalog import explain_catalog_error, load_iceberg_table, load_writable_table
 from icestats.table.statistics import CommitReport
 from icestats.table.table import Table, check_table
@@ -173,6 +180,11 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
         is_sent = True
         with said_if_cut(note):
             transaction.commit_transaction()
+    except SparkUnavailableError as error:
+        # A session's catalog: its JVM has ended, before or behind the commit.
+        end = str(error).partition("; ")[0]
+        unsure = _explain_failure(table, write_id, end, is_refused=False) if is_sent else None
+        raise (CommitError(unsure) if unsure else error) from error.__cause__
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors

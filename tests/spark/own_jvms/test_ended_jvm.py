@@ -111,6 +111,7 @@ WRITTEN = """
 from pathlib import Path
 import pyarrow as pa
 from icestats import writers
+from icestats.errors import CommitError
 from tests.committed_statistics import ROWS, open_catalog
 from tests.rest_catalog import Rest, serve
 
@@ -126,12 +127,43 @@ with open_catalog(Path(sys.argv[1]), "?check_same_thread=false") as backend, ser
     backend.create_namespace("db")
     backend.create_table("db.t", schema=ROWS.schema).append(ROWS)
     session = get_session({"served": {"type": "rest", "uri": uri}})
-    table = icestats.load("db.t", catalog={"name": "served", "type": "rest", "uri": uri})
-    said = refusal(writers.append_dataframe, table, session.sql("select 7L a, 'x' b, 0.5D c"))
+    if sys.argv[3] == "by Spark's writer":
+        table = icestats.load("db.t", catalog={"name": "served", "type": "rest", "uri": uri})
+        said = refusal(writers.append_dataframe, table, session.sql("select 7L a, 'x' b, 0.5D c"))
+    else:
+        try:
+            writers.append(icestats.load("served.db.t", spark=session), ROWS)
+        except CommitError as error:
+            said = str(error)
     made = backend.load_table("db.t").metadata.current_snapshot_id
     assert len(backend.load_table("db.t").snapshots()) == 2
-assert said.startswith(f"no answer to the write to db.t: {sys.argv[2]}"), said
-assert said.endswith(f"; its rows are in snapshot {made}: do not write them again"), said
+if sys.argv[3] == "by Spark's writer":
+    assert said.startswith(f"no answer to the write to db.t: {sys.argv[2]}"), said
+    assert said.endswith(f"; its rows are in snapshot {made}: do not write them again"), said
+else:
+    assert said.startswith("no answer to the write to served.db.t: "), said
+    assert "whether its rows were written is unknown" in said, said
+    assert said.endswith("look before you write again"), said
+"""
+
+ASKED = """
+import threading, time
+from pyiceberg.catalog.sql import SqlCatalog
+import pyarrow as pa
+from icestats.spark.session import spark_catalog_properties
+
+properties = {"type": "sql", "uri": f"sqlite:///{sys.argv[1]}/c.db", "warehouse": f"file://{sys.argv[1]}/w"}
+catalog = SqlCatalog("catalog", **properties)
+catalog.create_namespace("db")
+catalog.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [0]}))
+computed = icestats.load("db.t", catalog=properties).compute(manifests=True)
+get_session({"catalog": spark_catalog_properties(properties)}).sql("select * from catalog.db.t").collect()
+process = SparkContext._gateway.proc
+# It has no answer for a second, as where memory runs out, and then ends.
+os.kill(process.pid, signal.SIGSTOP)
+threading.Timer(1, kill).start()
+report = computed.commit()
+assert report.committed and "Spark" not in str(report), report
 """
 
 THEIRS = """
@@ -161,8 +193,14 @@ def test_each_verb_says_in_one_line_that_the_jvm_has_ended_and_the_next_session_
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_rows_that_are_committed_before_the_jvm_ends_are_not_to_be_written_again(tmp_path: Path):
-    done = run(WRITTEN, tmp_path, KILLED)
+@pytest.mark.parametrize("way", ["by Spark's writer", "through the session's catalog"])
+def test_rows_that_are_committed_before_the_jvm_ends_are_not_to_be_written_again(way: str, tmp_path: Path):
+    done = run(WRITTEN, tmp_path, KILLED, way)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_commit_is_reported_where_the_jvm_ends_while_it_is_told_of_it(tmp_path: Path):
+    done = run(ASKED, tmp_path)
     assert done.returncode == 0, done.stderr
 
 
