@@ -539,6 +539,23 @@ def hush_py4j() -> None:
         logging.getLogger(name).addFilter(_is_no_cut_call)
 
 
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep what goes to the JVM and comes back, which Py4J logs at its finest level, out of logs: it has secrets."""
+
+    def is_no_call(record: logging.LogRecord) -> bool:
+        return record.levelno > logging.DEBUG
+
+    loggers = [logging.getLogger(f"py4j.{name}") for name in ("clientserver", "java_gateway")]
+    for logger in loggers:
+        logger.addFilter(is_no_call)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_no_call)
+
+
 def _is_no_cut_call(record: logging.LogRecord) -> bool:
     return (record.module, record.msg) not in _CUT_CALLS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+import icestats
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
 from icestats.spark.jobs import cancel_jobs, watch_jobs
 from icestats.spark.jvm import SQLITE_DRIVER, find_runtime
@@ -353,6 +355,19 @@ def test_secrets_of_catalogs_are_hidden_where_spark_shows_its_settings(spark, tm
     for text in (listed, modified, settings.toDebugString()):
         assert "http://shown" in text
         assert "hidden" not in text
+
+
+def test_secrets_of_catalogs_are_in_no_log_of_what_goes_to_the_jvm(spark, tmp_path, caplog):
+    """Which Py4J writes to the logs of a process that shows its finest level."""
+    properties = spark_catalog_properties(demo_catalog_properties(tmp_path)) or {}
+    with caplog.at_level(logging.DEBUG):
+        for key in ("hidden-1", "hidden-2"):
+            session = get_session({"logged": {**properties, "s3.secret-access-key": key}})
+            with pytest.raises(icestats.IcestatsError):
+                icestats.load("logged.db.none", spark=session)
+        spark.range(1).count()
+    assert "Command to send" in caplog.text
+    assert "hidden" not in caplog.text
 
 
 @pytest.mark.parametrize("enabled", ["true", " TRUE"])
