@@ -52,6 +52,8 @@ _MOST_DELETED = 1_000
 _RETRIES = {"num-retries": 4, "min-wait-ms": 100, "max-wait-ms": 60_000, "total-timeout-ms": 1_800_000}
 """Properties `commit.retry.*`, and what goes where a table has none."""
 _LONGEST_WAIT_MS = 86_400_000
+METASTORE_ANSWER_MS = 600_000
+"""How long to wait for a Hive metastore, as Hive's own client (`hive.metastore.client.socket.timeout`)."""
 _SIGNS_IN = "oauth2-server-uri"
 """Where a client's secret is sent."""
 
@@ -198,7 +200,24 @@ def load_confined(name: str, properties: Mapping[str, str]) -> Catalog:
         properties = {"init_catalog_tables": "false", **known}
     catalog = load_catalog(name, **properties)
     catalog.__class__ = _confined_class(type(catalog))
+    if isinstance(catalog, _ConfinedMetastore):
+        _limit_answers(catalog._client)  # type: ignore[attr-defined]  # of Hive's catalogs
     return catalog
+
+
+def _limit_answers(client: Any) -> None:
+    """Have PyIceberg's client of a Hive metastore wait as long as Hive's own: it has no time limit."""
+    connect = client._init_thrift_transport
+
+    def connect_limited() -> Any:
+        made = connect()
+        # With Kerberos the socket has a name of its own.
+        socket = getattr(made, "transport", None) or made._TBufferedTransport__trans
+        socket.setTimeout(METASTORE_ANSWER_MS)
+        return made
+
+    client._init_thrift_transport = connect_limited
+    client._transport = connect_limited()
 
 
 def _refuse_missing_file(name: str, uri: str) -> None:

@@ -1,8 +1,9 @@
-"""A REST catalog's server that does not answer, answers without end, or sends secrets elsewhere."""
+"""A catalog's server that does not answer, answers without end, or sends secrets elsewhere."""
 
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +14,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
-from icestats.iceberg import rest_session
+from icestats.iceberg import confined_io, rest_session
 from tests.rest_catalog import answering, serve
 
 TOKEN = {"access_token": "abcdefgh", "token_type": "bearer", "expires_in": 3600}
@@ -122,3 +123,12 @@ def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_error_without_end_is_not_read() -> None:
     error, _ = ask(status=500, listed={"error": {"message": "b" * 2_000_000, "type": "Odd", "code": 500}})
     assert "b" * 1_000 not in str(error)
+
+
+def test_a_metastore_that_does_not_answer_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyIceberg's client of Hive's has no time limit either."""
+    monkeypatch.setattr(confined_io, "METASTORE_ANSWER_MS", 200)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"thrift://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(icestats.CatalogError, match=r"cannot load db\.t: read timeout"):
+            icestats.load("db.t", catalog={"type": "hive", "uri": uri})
