@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -554,6 +555,30 @@ def unlogged() -> Iterator[None]:
     finally:
         for logger in loggers:
             logger.removeFilter(is_no_call)
+
+
+@contextmanager
+def unshown() -> Iterator[None]:
+    """Keep off the terminal what PySpark 4 shows of an error in SQL, with Java's stack: who catches it says it."""
+    if find_spec("pyspark.logger") is None:
+        yield
+        return
+    from pyspark.logger import PySparkLogger
+
+    own = threading.get_ident()
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != own
+
+    # Others than PySpark's own would not take what it logs.
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    for logger in loggers:
+        logger.addFilter(is_of_others)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_of_others)
 
 
 def _is_no_cut_call(record: logging.LogRecord) -> bool:

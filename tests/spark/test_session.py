@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 import icestats
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
-from icestats.spark.jobs import cancel_jobs, watch_jobs
+from icestats.spark.jobs import cancel_jobs, explained_errors, watch_jobs
 from icestats.spark.jvm import SQLITE_DRIVER, find_runtime
-from icestats.spark.plain_sql import changed_settings
+from icestats.spark.plain_sql import changed_settings, run_sql
 from icestats.spark.session import active, get_session, spark_catalog_properties
 from tests.spark_versions import since
 
@@ -73,7 +73,7 @@ def test_other_users_of_the_machine_get_nothing_from_the_ports_of_a_session(spar
 SHUFFLE = """
 import os, stat, sys, tempfile
 from pathlib import Path
-from icestats.spark.plain_sql import changed_settings
+from icestats.spark.plain_sql import changed_settings, run_sql
 from icestats.spark.session import get_session, stop_session
 os.umask(0o022)
 folder = Path(tempfile.gettempdir())
@@ -144,7 +144,7 @@ def test_jars_that_cannot_be_had_are_named_in_one_line(tmp_path: Path):
 WITHOUT_ICEBERG = """
 from pyspark.sql import SparkSession
 from icestats.errors import SparkUnavailableError
-from icestats.spark.plain_sql import changed_settings
+from icestats.spark.plain_sql import changed_settings, run_sql
 from icestats.spark.session import get_session, stop_session
 import icestats
 def show(call, *arguments, **named):
@@ -368,6 +368,30 @@ def test_secrets_of_catalogs_are_in_no_log_of_what_goes_to_the_jvm(spark, tmp_pa
         spark.range(1).count()
     assert "Command to send" in caplog.text
     assert "hidden" not in caplog.text
+
+
+def test_an_error_in_sql_of_the_kit_is_shown_by_who_catches_it(spark):
+    """PySpark shows it on the terminal, with Java's stack, also where the kit only looks whether a table is there."""
+    from pyspark.errors import AnalysisException
+
+    # PySpark 3.5 shows nothing.
+    shown_by = pytest.importorskip("pyspark.logger").PySparkLogger
+    shown = []
+    handler = logging.Handler()
+    handler.emit = shown.append
+    logger = shown_by.getLogger("SQLQueryContextLogger")
+    logger.addHandler(handler)
+    try:
+        with pytest.raises(AnalysisException):
+            run_sql(spark, "select * from nothing")
+        with pytest.raises(icestats.IcestatsError), explained_errors(spark, "looking"):
+            spark.sql("select * from nothing")
+        assert shown == []
+        with pytest.raises(AnalysisException):
+            spark.sql("select * from nothing")
+        assert len(shown) == 1
+    finally:
+        logger.removeHandler(handler)
 
 
 @pytest.mark.parametrize("enabled", ["true", " TRUE"])
