@@ -413,16 +413,18 @@ def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -
     namespace, table = identifier[:-1], identifier[-1]
     try:
         tables = sorted(t[-1] for t in catalog.list_tables(namespace))
-    except NoSuchNamespaceError:
+    except Exception as error:  # noqa: BLE001 - only to say more in the message
         try:
-            namespaces = ", ".join(sorted(".".join(n) for n in catalog.list_namespaces())) or "none"
+            found = sorted(catalog.list_namespaces())
         except Exception:  # noqa: BLE001 - only to say more in the message
-            namespaces = "unknown"
+            found = None
+        is_there = found is None or any(one == namespace[: len(one)] for one in found)
+        if is_there and not isinstance(error, NoSuchNamespaceError):
+            place = f"{catalog_name}.{'.'.join(namespace)}"
+            return f"no table {table!r} in {place}, or one that may not be seen: what is there cannot be listed"
+        namespaces = "unknown" if found is None else ", ".join(map(".".join, found)) or "none"
         said = f"no namespace {'.'.join(namespace)!r} in catalog {catalog_name!r}: it has {namespaces}"
         by_name = "; a catalog of type sql has the tables of its own name alone: is 'name' the one they were made with?"
         return said + (by_name if namespaces == "none" and catalog.properties.get("type") == "sql" else "")
-    except Exception:  # noqa: BLE001 - only to say more in the message
-        place = f"{catalog_name}.{'.'.join(namespace)}"
-        return f"no table {table!r} in {place}, or one that may not be seen: what is there cannot be listed"
     listed = ", ".join(tables[:20]) or "no tables"
     return f"no table {table!r} in {catalog_name}.{'.'.join(namespace)}: it has {listed}"

@@ -24,6 +24,7 @@ from icestats.spark.jvm import (
     interrupts_first,
     spark_errors,
     unless_ended,
+    unshown,
 )
 
 if TYPE_CHECKING:
@@ -335,7 +336,8 @@ def explained_errors(
     # Py4J gives a package for a class that is not there, and a package cannot be called.
     caught: tuple[type[Exception], ...] = (*connection_errors(), TypeError)
     try:
-        yield
+        with unshown():
+            yield
     except caught as error:
         # A session of Spark Connect has no context.
         context = getattr(spark, "sparkContext", None)

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -546,6 +547,47 @@ def hush_py4j() -> None:
     """
     for name in (None, "py4j.clientserver"):
         logging.getLogger(name).addFilter(_is_no_cut_call)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep what goes to the JVM and comes back, which Py4J logs at its finest level, out of logs: it has secrets."""
+
+    def is_no_call(record: logging.LogRecord) -> bool:
+        return record.levelno > logging.DEBUG
+
+    loggers = [logging.getLogger(f"py4j.{name}") for name in ("clientserver", "java_gateway")]
+    for logger in loggers:
+        logger.addFilter(is_no_call)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_no_call)
+
+
+@contextmanager
+def unshown() -> Iterator[None]:
+    """Keep off the terminal what PySpark 4 shows of an error in SQL, with Java's stack: who catches it says it."""
+    if find_spec("pyspark.logger") is None:
+        yield
+        return
+    from pyspark.logger import PySparkLogger
+
+    own = threading.get_ident()
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != own
+
+    # Others than PySpark's own would not take what it logs.
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    for logger in loggers:
+        logger.addFilter(is_of_others)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_of_others)
 
 
 def _is_no_cut_call(record: logging.LogRecord) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from icestats.errors import UnsupportedError
 from icestats.spark.connect import is_connect
-from icestats.spark.jvm import interrupts_first, unless_ended
+from icestats.spark.jvm import interrupts_first, unless_ended, unshown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +24,7 @@ _lock = threading.RLock()
 """Of two threads that change a setting of a session, one would take the other's value for the user's."""
 
 
+@unshown()
 def run_sql(spark: SparkSession, statement: str) -> DataFrame:
     """Run a statement in which Spark fills in no variables, and names and texts are what they are.
 

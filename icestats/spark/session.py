@@ -27,6 +27,7 @@ from icestats.spark.jvm import (
     interrupts_first,
     start_session,
     unless_ended,
+    unlogged,
 )
 
 if TYPE_CHECKING:
@@ -386,6 +387,7 @@ def check_iceberg(session: SparkSession) -> None:
         ) from error
 
 
+@unlogged()
 def _with_catalogs(session: SparkSession, catalogs: Mapping[str, Mapping[str, str]]) -> SparkSession:
     if catalogs:
         check_iceberg(session)

@@ -44,7 +44,7 @@ from icestats.iceberg.storage import local_path
 from icestats.spark.connect import is_connect, refuse_connect
 from icestats.spark.java_file_io import JavaFileIO
 from icestats.spark.jobs import explained_errors, first_line
-from icestats.spark.jvm import explain_end
+from icestats.spark.jvm import explain_end, unlogged
 from icestats.spark.session import active, check_iceberg, find_running_session, get_session
 
 if TYPE_CHECKING:
@@ -382,6 +382,7 @@ def _check_kind(session: object) -> None:
         raise CallError(f"spark is {type(session).__name__}, expected a SparkSession")
 
 
+@unlogged()
 def _settings(session: SparkSession) -> dict[str, str]:
     # `session.conf.getAll` came with PySpark 4.
     found: Any = session._jsparkSession.sessionState().conf().settings()

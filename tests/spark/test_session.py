@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
@@ -15,10 +16,11 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+import icestats
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
-from icestats.spark.jobs import cancel_jobs, watch_jobs
+from icestats.spark.jobs import cancel_jobs, explained_errors, watch_jobs
 from icestats.spark.jvm import SQLITE_DRIVER, find_runtime
-from icestats.spark.plain_sql import changed_settings
+from icestats.spark.plain_sql import changed_settings, run_sql
 from icestats.spark.session import active, get_session, spark_catalog_properties
 from tests.spark_versions import since
 
@@ -353,6 +355,43 @@ def test_secrets_of_catalogs_are_hidden_where_spark_shows_its_settings(spark, tm
     for text in (listed, modified, settings.toDebugString()):
         assert "http://shown" in text
         assert "hidden" not in text
+
+
+def test_secrets_of_catalogs_are_in_no_log_of_what_goes_to_the_jvm(spark, tmp_path, caplog):
+    """Which Py4J writes to the logs of a process that shows its finest level."""
+    properties = spark_catalog_properties(demo_catalog_properties(tmp_path)) or {}
+    with caplog.at_level(logging.DEBUG):
+        for key in ("hidden-1", "hidden-2"):
+            session = get_session({"logged": {**properties, "s3.secret-access-key": key}})
+            with pytest.raises(icestats.IcestatsError):
+                icestats.load("logged.db.none", spark=session)
+        spark.range(1).count()
+    assert "Command to send" in caplog.text
+    assert "hidden" not in caplog.text
+
+
+def test_an_error_in_sql_of_the_kit_is_shown_by_who_catches_it(spark):
+    """PySpark shows it on the terminal, with Java's stack, also where the kit only looks whether a table is there."""
+    from pyspark.errors import AnalysisException
+
+    # PySpark 3.5 shows nothing.
+    shown_by = pytest.importorskip("pyspark.logger").PySparkLogger
+    shown = []
+    handler = logging.Handler()
+    handler.emit = shown.append
+    logger = shown_by.getLogger("SQLQueryContextLogger")
+    logger.addHandler(handler)
+    try:
+        with pytest.raises(AnalysisException):
+            run_sql(spark, "select * from nothing")
+        with pytest.raises(icestats.IcestatsError), explained_errors(spark, "looking"):
+            spark.sql("select * from nothing")
+        assert shown == []
+        with pytest.raises(AnalysisException):
+            spark.sql("select * from nothing")
+        assert len(shown) == 1
+    finally:
+        logger.removeHandler(handler)
 
 
 @pytest.mark.parametrize("enabled", ["true", " TRUE"])
