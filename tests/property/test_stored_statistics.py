@@ -11,7 +11,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from icestats.answers.schemas import MANIFEST_FILES, STATISTICS, SUMMED_STATISTICS
@@ -134,8 +134,19 @@ def bound_of(kind: str) -> st.SearchStrategy[bytes]:
     return st.binary(min_size=width, max_size=width)
 
 
+def least_decimal() -> tuple[KnownCells, tuple[Field, ...], pa.Array]:
+    """A bound of -2^127, of more digits than any decimal has."""
+    values = {
+        n: pa.array([0], pa.int64()) if n in SUMMED_STATISTICS else pa.array([None], pa.binary()) for n in STATISTICS
+    }
+    values |= {"nan_value_count": pa.array([None], pa.int64()), "upper_bound": pa.array([b"\x80" + bytes(15)])}
+    column = Field(1, "c", "decimal(9, 2)", False, True)
+    return KnownCells(values, {name: np.array([0]) for name in STATISTICS}), (column,), pa.array([1])
+
+
 @settings(max_examples=300)
 @given(known_cells())
+@example(least_decimal())
 def test_content_stats_come_back_as_they_were(case: tuple[KnownCells, tuple[Field, ...], pa.Array]) -> None:
     """Every figure of every type, to the bit, through a Parquet file; of all columns, and of one by itself."""
     known, columns, live = case

@@ -262,9 +262,13 @@ def _decimals(values: pa.BinaryArray, kind: pa.DataType) -> pa.Array:
     places, content = binary_places(values)
     lengths = np.diff(places)
     present = values.is_valid()
-    if ((lengths < 1) | (lengths > 16)).any(where=to_numpy(present)):
+    filled = to_numpy(present)
+    if ((lengths < 1) | (lengths > 16)).any(where=filled):
         raise ValueError("a decimal has 1 to 16 bytes")
     wide = widen_decimals(content, places[:-1], lengths)
+    # Arrow takes -2^127, whose absolute value it does not know, for a value of any precision.
+    if (wide[:, 0] == 0x80).any(where=filled):
+        raise ValueError("a decimal has at most 38 digits")
     buffers = [_bits(present), pa.py_buffer(wide[:, ::-1].tobytes())]
     return pa.Array.from_buffers(pa.decimal128(38, kind.scale), len(values), buffers).cast(kind)
 
