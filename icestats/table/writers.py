@@ -257,7 +257,9 @@ def _explain_failure(table: Table, write_id: str, said: str, *, is_refused: bool
     try:
         made = _find_written(load_iceberg_table(table._source).metadata.snapshots, write_id)
     except IcestatsError as unseen:
-        return f"{failed}; whether its rows were written is unknown ({one_line(unseen)}), look before you write again"
+        # Without the advice to run it again, where the session's JVM has ended.
+        why = one_line(unseen).partition("; ")[0]
+        return f"{failed}; whether its rows were written is unknown ({why}), look before you write again"
     if made is not None:
         return f"{failed}; its rows are in snapshot {made}: do not write them again"
     if is_refused:

@@ -144,6 +144,7 @@ else:
     assert said.startswith("no answer to the write to served.db.t: "), said
     assert "whether its rows were written is unknown" in said, said
     assert said.endswith("look before you write again"), said
+assert "run it again" not in said, said
 """
 
 ASKED = """
