@@ -508,6 +508,10 @@ def test_a_closed_explorer_leaves_nothing_in_memory(hostile_table: icestats.Tabl
     explorer = Explorer(hostile_table)
     assert explorer.wait()
     explorer.close()
+    # A thread has delivered its work a moment before it ends, and lets go of it.
+    for thread in threading.enumerate():
+        if thread.name.startswith("icestats "):
+            thread.join()
     left = weakref.ref(explorer)
     del explorer
     gc.collect()
