@@ -17,6 +17,12 @@ def since(version: str, lacks: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(tuple(map(int, version.split("."))) > SPARK, reason=lacks)
 
 
+def skip_before(version: str, lacks: str) -> None:
+    """Leave out the test that calls it, as `since` does."""
+    if tuple(map(int, version.split("."))) > SPARK:
+        pytest.skip(lacks)
+
+
 def to_arrow(frame: Any) -> pa.Table:
     """Return the rows of a DataFrame, as `toArrow` does since PySpark 4."""
     return frame.toArrow() if SPARK >= (4, 0) else pa.Table.from_batches(frame._collect_as_arrow())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -130,7 +131,10 @@ PAIRS = [("string", "long"), ("double", "boolean"), ("decimal(9,2)", "date"), ("
 
 
 def whole_value(type_text, value):
-    return None if value is None else encode_value(type_text, value + 0.0 if isinstance(value, float) else value)
+    if isinstance(value, float):
+        # One NaN, whatever its bits, and one zero.
+        value = math.nan if math.isnan(value) else value + 0.0
+    return None if value is None else encode_value(type_text, value)
 
 
 def check_pairs(found, truth):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from icestats.stats.histogram import Kind, build_histogram
@@ -48,6 +48,8 @@ def bars(part: HistogramPart, **more: Any) -> dict[str, tuple[tuple[float, float
     st.tuples(st.booleans(), st.booleans(), st.booleans()),
     st.integers(320, 1400),
 )
+@example([0.0, 2.225073858507203e-309], 1, "equi-height", (False, True, False), 320)
+@example([0.0, 2.225073858507203e-309], 1, "equi-height", (True, False, False), 320)
 def test_any_numbers_are_a_picture(
     values: list[float], bins: int, kind: Kind, choices: tuple[bool, bool, bool], width: int
 ) -> None:

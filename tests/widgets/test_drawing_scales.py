@@ -71,6 +71,7 @@ def test_a_place_is_its_number_again(count: int, data: Any) -> None:
 @example(TimeScale(0.0, 0.0), 3)
 @example(LinearScale(5.0, 5.0), 3)
 @example(LinearScale(0.0, 5e-324), 5)
+@example(LinearScale(0.0, 2.225073858507e-311), 1)
 @example(LinearScale(-1.7e308, 1.7e308), 5)
 def test_ticks_lie_within_and_have_labels_of_their_own(scale: Scale, count: int) -> None:
     """Ticks rise, lie on the axis, are about as many as were asked for, and no two read alike."""

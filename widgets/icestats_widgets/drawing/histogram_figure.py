@@ -21,6 +21,8 @@ _HEIGHT, _LEFT, _TOP, _GAP, _SIDE = 320, 56, 46, 24, 62
 _LONGEST_NAME = 200
 _WHOLE = {"int": 1.0, "long": 1.0, "date": float(MS_A_DAY)}
 """How wide a whole number is on the axis, by type."""
+_LEAST_WIDTH = 1e-290
+"""Of a bin: a count by less is more than a number can be."""
 _NARROW = 10
 """Bins of up to this many whole numbers are drawn as wide as these are."""
 
@@ -140,7 +142,7 @@ def _bars(part: HistogramPart, log_value: bool) -> tuple[list[_Bar], str]:
     widths, unit = [1.0] * len(histogram.counts), "values"
     if histogram.kind == "equi-height":
         step, unit = (MS_A_DAY, "values a day") if is_time_type(histogram.type) else (1, "values per unit")
-        widths = [(b - a) / step or 1.0 for a, b in pairwise(edges)]
+        widths = [max((b - a) / step, _LEAST_WIDTH) if b > a else 1.0 for a, b in pairwise(edges)]
     if log_value and histogram.kind == "equi-height":
         scale, unit = LogScale(1, 10), "values a decade"
         least = _least_positive(edges)

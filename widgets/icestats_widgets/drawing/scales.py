@@ -16,6 +16,8 @@ _MOST_DECIMALS = 3
 _LATEST_MS = 9.2e15
 """Beyond it, about 290,000 years from 1970, NumPy has no microseconds."""
 _YEAR_MS = 31_556_952_000.0
+_LEAST_STEP = 1e-290
+"""Between ticks: Python rounds to no more than some 300 decimals."""
 _STEPS: tuple[tuple[str, float, tuple[int, ...]], ...] = (
     ("us", 0.001, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     ("ms", 1, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
@@ -245,7 +247,9 @@ def _round_numbers(low: float, high: float, count: int, is_whole: bool) -> list[
     if not span > 0 or not math.isfinite(span):
         return [low]
     raw = span / max(count, 1) * 2
-    power = 10.0 ** math.floor(math.log10(raw)) if raw > 1e-300 else raw
+    if raw < _LEAST_STEP:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(raw))
     step = next((n * power for n in (1, 2, 5) if n * power >= raw * (1 - 1e-9)), 10 * power)
     step = max(step, 1.0) if is_whole else step
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
