@@ -239,6 +239,15 @@ class History:
         # As text, -0.0 is not 0.0, and NaN is NaN.
         return [file for file in files if (file.spec_id, repr(file.partition)) == (one.spec_id, repr(one.partition))]
 
+    def choose_deletable(self) -> list[DataFile]:
+        """Return the data files of one partition, none of a spec whose column is gone: PyIceberg writes no deletes."""
+        known = self.table.schema().field_ids
+        return [
+            file
+            for file in self.choose_files()
+            if all(one.source_id in known for one in self.table.specs()[file.spec_id].fields)
+        ]
+
     def append(self) -> None:
         self.add(self.draw_rows(1, 3, 12, 25))
 
@@ -267,7 +276,7 @@ class History:
         self.forget()
 
     def delete_positions(self) -> None:
-        files = [file for file in self.choose_files() if file.file_path not in self.with_vector][:2]
+        files = [file for file in self.choose_deletable() if file.file_path not in self.with_vector][:2]
         positions = [(file, self.chance.randrange(file.record_count)) for file in files for _ in range(3)]
         if positions:
             self.delete_at(positions)
@@ -278,7 +287,7 @@ class History:
             self.files[file.file_path][position].by_position = True
 
     def delete_by_vector(self) -> None:
-        files = [file for file in self.choose_files() if file.file_path not in self.with_vector]
+        files = [file for file in self.choose_deletable() if file.file_path not in self.with_vector]
         if not files:
             return
         rows, share = self.files[files[0].file_path], self.chance.choice((0.1, 0.5, 1.0))
@@ -290,7 +299,7 @@ class History:
 
     def delete_by_value(self) -> None:
         """Delete by value in one partition; by a spec that has none, in all."""
-        files, schema = self.choose_files(), self.table.schema()
+        files, schema = self.choose_deletable(), self.table.schema()
         names = ("small", "name", "day", "key", "amount", "number_")
         column = self.chance.choice([one for one in schema.fields if one.name in names])
         rows = [row for file in files for row in self.files[file.file_path]]

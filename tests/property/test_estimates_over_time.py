@@ -54,6 +54,13 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlCatalog]:
 @example(["evolve_spec", "append", "sketch", "delete_by_value", "delete_by_value"], "deduct", True, 2)
 @example(["delete_positions", "delete_by_value", "sketch"], "ignore", True, 0)
 @example(["append", "delete_by_vector", "sketch", "delete_by_vector", "append", "refresh"], "deduct", True, 1)
+@example(
+    [
+        *("sketch_partitions", "delete_positions", "append", "evolve_spec", "append", "delete_positions"),
+        *("evolve_schema", "delete_by_vector"),
+    ],
+    "deduct", False, 2_881_190_581,
+)  # fmt: skip
 @given(
     st.lists(st.sampled_from(STEPS), min_size=2, max_size=9),
     st.sampled_from(["deduct", "deduct", "positions", "ignore"]),
