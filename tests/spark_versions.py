@@ -14,13 +14,17 @@ SPARK = tuple(map(int, pyspark.__version__.split(".")[:2]))
 
 def since(version: str, lacks: str) -> pytest.MarkDecorator:
     """Leave a test out where Spark is older; what it lacks then stands in docs/spark.md."""
-    return pytest.mark.skipif(tuple(map(int, version.split("."))) > SPARK, reason=lacks)
+    return pytest.mark.skipif(_is_before(version), reason=lacks)
 
 
 def skip_before(version: str, lacks: str) -> None:
     """Leave out the test that calls it, as `since` does."""
-    if tuple(map(int, version.split("."))) > SPARK:
+    if _is_before(version):
         pytest.skip(lacks)
+
+
+def _is_before(version: str) -> bool:
+    return tuple(map(int, version.split("."))) > SPARK
 
 
 def to_arrow(frame: Any) -> pa.Table:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from icestats.errors import UnsupportedError
 from icestats.iceberg.metadata import Snapshot
+from icestats.iceberg.reach import PLACES_OF_DATA
 from icestats.iceberg.storage import FileReader
 from icestats.read.avro.avro_records import read_records
 
@@ -33,7 +34,7 @@ _MAPS = {
 _KEY_IDS = 528
 """The proposal numbers no keys and values: these follow its last field."""
 _SYNC_INTERVAL = 64_000
-_PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+_PLACES = (*PLACES_OF_DATA, "write.metadata.path")
 """Properties that say where a table's next files go."""
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from icestats.errors import MetadataError
 
 LOCAL = "local"
+PLACES_OF_DATA = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+"""Properties by which a table says where its next data files go, the latter two for Java before Iceberg 1.9."""
 _LOCATION = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
 _STORES = {
     "file": LOCAL,

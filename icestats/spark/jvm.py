@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -556,14 +556,8 @@ def unlogged() -> Iterator[None]:
     def is_no_call(record: logging.LogRecord) -> bool:
         return record.levelno > logging.DEBUG
 
-    loggers = [logging.getLogger(f"py4j.{name}") for name in ("clientserver", "java_gateway")]
-    for logger in loggers:
-        logger.addFilter(is_no_call)
-    try:
+    with _filtered([logging.getLogger(f"py4j.{name}") for name in ("clientserver", "java_gateway")], is_no_call):
         yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(is_no_call)
 
 
 @contextmanager
@@ -581,13 +575,19 @@ def unshown() -> Iterator[None]:
 
     # Others than PySpark's own would not take what it logs.
     loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    with _filtered(loggers, is_of_others):
+        yield
+
+
+@contextmanager
+def _filtered(loggers: Sequence[logging.Logger], is_kept: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
     for logger in loggers:
-        logger.addFilter(is_of_others)
+        logger.addFilter(is_kept)
     try:
         yield
     finally:
         for logger in loggers:
-            logger.removeFilter(is_of_others)
+            logger.removeFilter(is_kept)
 
 
 def _is_no_cut_call(record: logging.LogRecord) -> bool:

@@ -20,7 +20,7 @@ from icestats.errors import (
 from icestats.iceberg.catalog import Source, load_writable_table
 from icestats.iceberg.confined_io import find_long_wait, find_unsafe_deletes
 from icestats.iceberg.metadata_json import read_metadata
-from icestats.iceberg.reach import check_writes, is_same
+from icestats.iceberg.reach import PLACES_OF_DATA, check_writes, is_same
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.spark.jobs import explain_failure, explained_errors, watch_jobs
 from icestats.spark.plain_sql import run_sql
@@ -42,8 +42,6 @@ HDFS. The last ones are those that clients of one storage take by its own name, 
 `google.cloud.auth.access.token.provider.impl`."""
 _BLANKS = "".join(map(chr, range(33)))
 """What Hadoop takes away in front of a name."""
-_OF_DATA = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
-"""Where Java writes data files, the latter two before Iceberg 1.9."""
 _UNKNOWN = re.compile("CommitStateUnknownException|RESTException|ServiceFailureException|UncheckedSQLException")
 """What Iceberg raises where the catalog has given no answer, or none that can be read; a broken connection is a
 RESTException."""
@@ -143,7 +141,7 @@ def _refuse_settings(source: Source, target: Table) -> None:
     Java's writers of Parquet and ORC put a table's properties into Hadoop's settings.
     """
     properties = target.metadata.properties
-    for place in (properties[name] for name in _OF_DATA if name in properties):
+    for place in (properties[name] for name in PLACES_OF_DATA if name in properties):
         check_writes(place, target.metadata_location, source.storage.properties)
     named = next((name for name in properties if name.lstrip(_BLANKS).startswith(_OF_HADOOP)), None)
     if named is not None:
