@@ -9,6 +9,7 @@ import random
 import sys
 import threading
 import time
+import types
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from contextlib import contextmanager
 from typing import Any
 
+import numba.core.caching
 import pyiceberg.catalog.sql
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -92,6 +94,8 @@ def controlled(turns: Turns) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("ICESTATS_CACHE", "off")
+        # It names the files of a cold cache by them, and would take the simulation's.
+        patch.setattr(numba.core.caching, "uuid", types.SimpleNamespace(uuid4=uuid.uuid4))
         _patch_here(patch, uuid, "uuid4", turns.uuid4)
         _patch_here(patch, time, "time", lambda: turns.now_ms / 1000)
         _patch_here(patch, time, "sleep", turns.sleep)

@@ -7,10 +7,13 @@ import sys
 import threading
 import time
 
+import numba
 import pytest
 
 from tests.simulation.__main__ import replay
+from tests.simulation.environment import controlled
 from tests.simulation.simulation import run_seed
+from tests.simulation.turns import Turns
 
 CHUNK = 20
 
@@ -37,6 +40,16 @@ def test_a_seed_is_the_same_each_time_whatever_the_order_of_hashes():
     ]
     assert hashes[0].count(",") == 7
     assert hashes[0] == hashes[1]
+
+
+def test_code_that_is_compiled_meanwhile_changes_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    compiled = numba.njit(cache=True)(lambda number: number + 1)
+    turns = Turns(0)
+    with controlled(turns):
+        assert compiled(1) == 2
+    assert list(tmp_path.rglob("*.nbc"))
+    assert turns.random.getstate() == Turns(0).random.getstate()
 
 
 def test_other_threads_keep_their_own_time():
