@@ -78,7 +78,7 @@ def test_a_manifest_whose_name_no_file_can_have_is_refused_in_one_line(small_tab
     name_again(small_table, manifest_path="/a\0b")
     table = icestats.load("db.small", catalog=catalog_properties)
     for ask in (table.manifests, table.files, lambda: table.plan("id < 150")):
-        with pytest.raises(icestats.MetadataError, match=r"/a.b: cannot be read: embedded null byte"):
+        with pytest.raises(icestats.MetadataError, match=r"/a.b: cannot be read: .*embedded null "):
             ask()
 
 
