@@ -99,6 +99,8 @@ from icestats.stats.theta import ThetaSketch
 _Read = TypeVar("_Read")
 _MOST_LOOKUPS = 100_000
 """Of the parts of a filter in the sketches of partitions: some two seconds."""
+_MOST_FILES = 500_000
+"""About 250 MB; of the last question they are kept, be they ever so many."""
 _LIVE = ("record_count", "file_size_in_bytes", "live_file_count")
 
 
@@ -222,24 +224,34 @@ class Evidence:
 
     def read_files(self, question: Question) -> GroupedEvidence:
         """Return the data files, with their statistics, of the manifests that partition summaries leave."""
-        return self._files[self._fill_files(question)][0]
+        return self._fill_files(question)[1][0]
 
     def read_parts(self, question: Question) -> tuple[GroupedEvidence, Longs]:
         """Return the same, and which of `read_partitions` each data file is in."""
-        key = self._fill_files(question)
-        found, files = self._files[key]
-        if key not in self._owners:
-            self._owners[key] = _find_owners(files, self._partitions[0])
-        return found, self._owners[key]
+        key, (found, files) = self._fill_files(question)
+        owners = self._owners.get(key)
+        if owners is None:
+            owners = self._owners[key] = _find_owners(files, self._partitions[0])
+        return found, owners
 
-    def _fill_files(self, question: Question) -> tuple[object, ...]:
-        """Read the data files of a question unless that has been done, and return the key that they go by."""
+    def _fill_files(self, question: Question) -> tuple[tuple[object, ...], tuple[GroupedEvidence, pa.Table]]:
+        """Read the data files of a question unless that has been done, and return the key that they go by, and them."""
         kept = keep_by_partition(question, self.read_manifests(()))
         key = (tuple(kept.places.tolist()), tuple(sorted(question.field_ids)), question.columns is None)
-        if key not in self._files:
+        found = self._files.get(key)
+        if found is None:
             manifests = self._data_manifests.take(pa.array(kept.places))
-            self._files[key] = self._read_files(manifests, question.field_ids, whole=question.columns is None)
-        return key
+            found = self._read_files(manifests, question.field_ids, whole=question.columns is None)
+            self._files[key] = found
+            self._forget_files()
+        return key, found
+
+    def _forget_files(self) -> None:
+        """Forget the data files of the first questions, so that those of many filters do not add up."""
+        while len(self._files) > 1 and sum(len(files) for _, files in [*self._files.values()]) > _MOST_FILES:
+            first = next(iter(self._files))
+            self._files.pop(first, None)
+            self._owners.pop(first, None)
 
     def _read_files(
         self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool

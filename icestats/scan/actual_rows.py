@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import to_doubles
+from icestats.answers.arrays import combine_chunks, to_doubles
 from icestats.answers.redaction import explained, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import CallError, IcestatsError, UnsupportedError
@@ -208,8 +208,8 @@ def count_groups(
     names = [field.name for field in fields]
     scan = open_scan(source, snapshot, schema)
     with explained_reading(source):
-        chosen = _columns([row_filter], scan.projection(), *names)
-        found = [_distinct(rows, names) for rows in _read_matching(scan.select(*chosen), row_filter)]
+        chosen = scan.select(*_columns([row_filter], scan.projection(), *names))
+        found = list(_map_matching(chosen, row_filter, lambda rows: _distinct(rows, names)))
         return _distinct(pa.concat_tables(found, promote_options="permissive"), names).num_rows if found else 0
 
 
@@ -225,17 +225,24 @@ def _key_counts(
         return nothing
     scan = open_scan(source, snapshot, schema)
     with explained_reading(source):
-        found = _read_matching(scan.select(*_columns([row_filter], scan.projection(), key.name)), row_filter)
-        keys_read = [pa.table([unify(rows[key.name])], ["key"]) for rows in found]
-        if not keys_read:
+        chosen = scan.select(*_columns([row_filter], scan.projection(), key.name))
+        found = list(_map_matching(chosen, row_filter, lambda rows: _count_values(rows[key.name])))
+        if not found:
             return nothing
         # Files may have texts in more than one of Arrow's forms.
-        counted = pa.concat_tables(keys_read, promote_options="permissive")["key"].drop_null().value_counts()
+        counted = pa.concat_tables(found, promote_options="permissive")
     try:
-        keys = to_doubles(counted.field("values")) if kind == pa.float64() else counted.field("values").cast(kind)
+        values = combine_chunks(counted["key"])
+        keys = to_doubles(values) if kind == pa.float64() else values.cast(kind)
     except pa.ArrowException as error:
         raise UnsupportedError(f"a key {key.name!r} of {source.name} is no {kind}: {one_line(error)}") from error
-    return pa.table({"key": _as_engines_group(keys), "count": counted.field("counts")})
+    by_key = pa.table({"key": _as_engines_group(keys), "count": counted["count"]}).group_by("key")
+    return by_key.aggregate([("count", "sum")]).select(["key", "count_sum"]).rename_columns(["key", "count"])
+
+
+def _count_values(column: pa.ChunkedArray) -> pa.Table:
+    counted = unify(column).drop_null().value_counts()
+    return pa.table({"key": counted.field("values"), "count": counted.field("counts")})
 
 
 def _as_engines_group(values: pa.Array) -> pa.Array:
@@ -261,8 +268,8 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
     return int(rows + sum(map_rows(scan, to_read, lambda table: table.filter(condition).num_rows)))
 
 
-def _read_matching(scan: Any, row_filter: RowFilter) -> Iterator[pa.Table]:
-    """Yield the matching rows; a filter that PyIceberg scans with would lose some.
+def _map_matching(scan: Any, row_filter: RowFilter, digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:
+    """Yield what is made of the matching rows; a filter that PyIceberg scans with would lose some.
 
     Arrow prunes row groups wrongly where NaN matches: whole files are read, and filtered afterwards.
     """
@@ -272,7 +279,7 @@ def _read_matching(scan: Any, row_filter: RowFilter) -> Iterator[pa.Table]:
         # As in `count_rows`.
         tasks = list(scan.plan_files())
     condition = _build_condition(row_filter, scan.projection())
-    return map_rows(scan, tasks, lambda table: table.filter(condition))
+    return map_rows(scan, tasks, lambda table: digest(table.filter(condition)))
 
 
 def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:

@@ -39,7 +39,8 @@ ROWS_GATHERED = 65_536
 PARTIAL = "partition binary, finished boolean, payload binary"
 """Spark's schema of what the functions give."""
 FILE_COLUMN = "_file"
-_OPEN_PARTITIONS = 32
+_OPEN_ACCUMULATORS = 320
+"""Of all columns of the partitions whose rows are being read: each takes up to 1.4 MB."""
 _LARGE_BYTES = 4 << 20
 """Files that are smaller together are read as they are: to look into one first takes longer."""
 _CODED_BYTES = 1.25
@@ -175,7 +176,7 @@ def scan_rows(job: ScanJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
         for key, part in _split_by_partition(job, rows):
             accumulators = found.setdefault(key, job.new_accumulators()) if key not in found else found[key]
             job.update(accumulators, [part.column(f"c{field.field_id}").combine_chunks() for field in job.fields])
-        if len(found) > _OPEN_PARTITIONS:
+        if len(found) > 1 and sum(map(len, found.values())) > _OPEN_ACCUMULATORS:
             yield from (pack(key, accumulators) for key, accumulators in found.items())
             found.clear()
     yield from (pack(key, accumulators) for key, accumulators in found.items())

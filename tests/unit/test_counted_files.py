@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.orc as orc
@@ -19,7 +20,8 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DoubleType, NestedField
+from pyiceberg.types import DoubleType, NestedField, StringType
+from pyiceberg.utils.concurrent import ExecutorFactory
 
 import icestats
 from icestats.iceberg.storage import local_path
@@ -49,6 +51,32 @@ def test_a_data_file_that_is_gone_is_named_without_asking_spark(
         local_path(file.file_path).unlink()
     with pytest.raises(icestats.MetadataError, match=r"^/[^ ]+\.parquet: no such file$"):
         ask(load())
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[pa.MemoryPool]:
+    """Arrow's memory from now on, and two files read at once."""
+    monkeypatch.setenv("PYICEBERG_MAX_WORKERS", "2")
+    monkeypatch.setattr(ExecutorFactory, "_instance", None)
+    before, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.system_memory_pool())
+    pa.set_memory_pool(pool)
+    yield pool
+    pa.set_memory_pool(before)
+
+
+def test_rows_of_groups_and_of_keys_are_not_held_together(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], pool: pa.MemoryPool
+) -> None:
+    """Of 4 million rows of 10 values, 160 MB, those of some files at a time."""
+    made = catalog.create_table("db.names", Schema(NestedField(1, "name", StringType())))
+    made.append(pa.table({"name": [f"{number:032}" for number in range(10)] * 10_000}))
+    path = local_path(list_data_files(made)[0].file_path)
+    copies = [path.with_name(f"{number}.parquet") for number in range(39)]
+    made.add_files([str(shutil.copyfile(path, copied)) for copied in copies])
+    table = load("db.names")
+    assert table.estimate_groups(["name"], row_filter="name > '0'", actual=True).actual == 10
+    assert table.estimate_join(table, "name", row_filter="name > '0'", actual=True).actual == 10 * 400_000**2
+    assert pool.max_memory() < 64 << 20
 
 
 def test_a_data_file_whose_type_does_not_fit_is_refused_in_one_line(

@@ -350,7 +350,8 @@ def estimate_by_sketches(
     -----
     The sketches of partitions err independently of each other: where one predicate alone is left to them, and they are
     of this snapshot, the bound of the sum is the root of the sum of their squared bounds, at the same confidence, but
-    where texts are longer than what sketches keep of them.
+    where texts are longer than what sketches keep of them, or where a filter has the predicate twice, whose estimate
+    takes it for independent of itself.
     """
     kept = keep_by_partition(question, evidence)
     partitions = SketchedPartitions(kept, sketches)
@@ -370,6 +371,8 @@ def estimate_by_sketches(
     if sketches.is_certain or len(read) != 1 or found.rows is None or not partitions.are_current:
         return found
     ((leaf, one),) = read
+    if question.leaves.count(leaf) > 1:
+        return found
     if any(_find_alike(cut) is not None for part in leaf.values.intervals for cut in (part.low, part.high)):
         # What no sketch tells apart is no chance: it may lie on the same side in all of them.
         return found
