@@ -129,6 +129,40 @@ def test_partitions_beyond_the_years_of_python_are_chosen(
     assert [choose(explorer, place) for place in range(2)] == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "transform", "values", "later"),
+    [
+        (TimestampType(), DayTransform(), [2**31 - 1, 0], "2000-01-01T00:00:00"),
+        (DateType(), IdentityTransform(), [-(2**31), 2**31 - 1, None], "2000-01-01"),
+        (TimestampType(), IdentityTransform(), [2**63 - 1, 0], "2000-01-01T00:00:00"),
+        (TimeType(), IdentityTransform(), [-1, 2**62], "12:00:00"),
+    ],
+    ids=str,
+)
+def test_files_of_partitions_beyond_the_years_of_python_are_opened(
+    catalog, catalog_properties, tmp_path, monkeypatch, kind, transform, values, later
+):
+    """In the tree, in the list of all files and in the plan."""
+    append(create(catalog, kind, transform), tmp_path, monkeypatch, [(one,) for one in values])
+    explorer = icestats.load("db.t", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    keys = ["s0/m0", "s0/m0/f0", "s0/m0/f0/c0"]
+    for mode, opened in (("tree", keys), ("files", ["f0", "f0/c0"])):
+        act(explorer, "outline.mode", mode)
+        for key in opened:
+            act(explorer, "outline.tree.open", {"key": key, "open": True})
+        act(explorer, "outline.tree.sort", {"column": "keys"})
+        assert_whole(explorer)
+        assert "row group 0" in json.dumps(explorer.parts["outline"].grids["tree"].first_rows(9))
+    for row_filter in ("true", f"value > '{later}'"):
+        act(explorer, "query.enter", {"text": row_filter})
+        act(explorer, "page.tab", {"name": "query"})
+        for number in range(2):
+            act(explorer, "plan.files.choose", {"key": f"f{number}"})
+            assert_whole(explorer)
+            assert '"label": "verdict"' in json.dumps(explorer.parts["plan"].document())
+
+
 def test_partitions_beyond_the_years_of_python_are_the_only_ones_that_changed(
     catalog, catalog_properties, tmp_path, monkeypatch
 ):
