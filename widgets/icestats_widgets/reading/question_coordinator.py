@@ -50,9 +50,9 @@ class QuestionCoordinator(StateReader):
             self._foresee(table, row_filter, manifest_paths)
             questions["plan"] = partial(table.plan, row_filter, manifest_paths=manifest_paths)
             questions["estimates"] = partial(table.estimate, row_filter, sources=affordable_sources(state))
+        self._background.run("question", partial(self._answer, questions), lambda _: None, lambda _: None)
         # Rows that are still counted are of an earlier question, or of the table as it was.
         self._background.run("estimates", lambda: None, lambda _: None, lambda _: None)
-        self._background.run("question", partial(self._answer, questions), lambda _: None, lambda _: None)
 
     def _foresee(self, table: Table, row_filter: str, manifest_paths: tuple[str, ...] | None) -> None:
         # Not in the queue of plans: the manifests of a large table are read for seconds, while a person types on.
