@@ -21,7 +21,8 @@ from icestats.scan.scan_job import Sizes
 from icestats.table.statistics import Statistics
 from icestats_widgets import Explorer, FieldRange, Selection, read_part
 from tests.scanned_partitions import scan
-from tests.widgets.asked import Asked
+from tests.widgets.asked import Asked, find_blocks
+from tests.widgets.conftest import build_rows
 
 DAY = "at >= '2025-09-02T00:00:00+00:00' and at < '2025-09-03T00:00:00+00:00'"
 MARKED = Selection(0, (FieldRange("at_day", 2, "day", "date", dt.date(2025, 9, 2), dt.date(2025, 9, 2)),))
@@ -154,6 +155,23 @@ def test_figures_of_sketches_say_their_age_and_what_they_leave_out(
                 assert f"{age}; without far tails" in cells[1]["h"]
                 assert cells[1]["h"].startswith(cells[7]["h"])
         made.append(pa.table({"region": ["us"] * 3, "tag": ["c"] * 3}))
+
+
+def test_of_a_partition_that_is_newer_than_the_sketches_nothing_is_said_to_be_none(
+    catalog: SqlCatalog, sketched: icestats.Table
+) -> None:
+    """Its number of distinct values is unknown; that the sketches have no values is told with their age."""
+    catalog.load_table("db.hostile").append(build_rows(10))
+    explorer = Explorer(sketched.refresh(), column="price")
+    assert explorer.wait()
+    ask(explorer, "at >= '2025-09-20T00:00:00+00:00'")
+    columns = {row["name"]: row for row in explorer.parts["columns"].to_arrow().to_pylist()}
+    assert (columns["price"]["value_count"], columns["price"]["ndv"]) == (60, None)
+    none, about = (block["text"] for block in find_blocks(explorer.parts["histogram"].document()["blocks"], "text"))
+    assert none == "No values: every row was null or NaN, or there were none."
+    assert "1 commit behind" in about
+    ask(explorer, "at < '2025-01-01T00:00:00+00:00'")
+    assert [row["ndv"] for row in explorer.parts["columns"].to_arrow().to_pylist()] == [0] * 4
 
 
 def test_without_sketches_by_partition_the_columns_have_what_the_manifests_say(hostile_table: icestats.Table) -> None:

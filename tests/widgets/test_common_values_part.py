@@ -72,6 +72,11 @@ def test_common_values_complete_a_filter(catalog, catalog_properties):
     assert ("0.5", "common: 999 rows") in complete("price = ")
     assert not [item for item in complete("status = ") if "yyy" in item[0]], "a value that may be cut is none"
     assert state.table.plan("status = 'it''s ok'").funnel.kept_files.size == 1
+    catalog.load_table("db.t").append(rows.slice(0, 10))
+    later = Explorer(icestats.load("db.t", catalog=catalog_properties))
+    assert later.wait()
+    state = later.state
+    assert ("'2026-09-02'", "common: 99 rows, 1 commit behind") in complete("day = ")
 
 
 def test_values_that_are_there_once_have_no_bars(catalog, catalog_properties):

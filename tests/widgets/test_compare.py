@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
+from icestats_widgets.page.given_names import define_given
 from icestats_widgets.parts.compare import ComparePart
 from icestats_widgets.parts.estimates import EstimatePart
+from icestats_widgets.reading import question_coordinator
 from tests.widgets.asked import Asked, find_blocks
+from tests.widgets.conftest import build_rows
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -102,6 +106,42 @@ def test_another_table_by_its_location(compared: Compared, catalog: SqlCatalog, 
     named.type("price < 3")
     named.compare("table", "db.other")
     assert "The second leaves 0 files, 0 B, 0 records to read" in named.said()
+
+
+@pytest.mark.parametrize(("kind", "chosen"), [("snapshot", None), ("ref", "main"), ("table", "db.hostile")])
+def test_the_code_opens_the_other_table_as_this_one(
+    hostile_table: icestats.Table, catalog_properties: dict[str, str], kind: str, chosen: str | None
+) -> None:
+    """Of a catalog that no configuration knows, with the properties that it was given."""
+    compared = Compared(hostile_table)
+    compared.type("price < 3")
+    compared.compare(kind, chosen)
+    names = {"icestats": icestats, "table": hostile_table, "catalog": catalog_properties}
+    first, other = eval(compared.part.code(), names)
+    assert first.snapshot_id == hostile_table.snapshot.snapshot_id
+    assert (other.snapshot_id == first.snapshot_id) == (kind != "snapshot")
+    assert define_given(compared.part.code()).startswith("catalog = ")
+
+
+@pytest.mark.parametrize("kind", ["ref", "regroup"])
+def test_a_comparison_is_of_the_filter_and_the_table_that_are_shown(
+    hostile_table: icestats.Table, catalog: SqlCatalog, kind: str
+) -> None:
+    """One of an earlier filter, or of the table as it was, is not shown as if it were of these."""
+    compared = Compared(hostile_table).read()
+    compared.type("price < 3")
+    compared.compare(kind)
+    assert compared.state.plan_comparison is not None
+    compared.type("price < 4")
+    assert compared.state.plan_comparison is None
+    compared.compare(kind)
+    assert compared.state.plan_comparison is not None
+    catalog.load_table("db.hostile").append(build_rows(0))
+    compared.coordinator.reload()
+    compared.wait()
+    assert compared.state.table.snapshot != hostile_table.snapshot
+    assert compared.state.plan_comparison is None
+    assert not compared.state.loading
 
 
 def test_after_maintenance(compared: Compared) -> None:
@@ -211,6 +251,72 @@ def test_a_truth_that_cannot_be_counted_leaves_the_estimates(hostile_table: ices
     asked.wait()
     assert asked.state.estimates is estimates
     assert part.caption() == "Rows not counted yet for id < 30. the data files are gone"
+
+
+def test_rows_that_were_counted_of_the_table_as_it_was_are_not_shown(
+    hostile_table: icestats.Table, catalog: SqlCatalog
+) -> None:
+    """Others append while they are counted, and the table is read anew."""
+    asked = Asked(SlowlyCounted(hostile_table))
+    part = EstimatePart(asked.state, asked.questions)
+    asked.type("id < 30")
+    part.act("count", {})
+    assert asked.state.table.has_begun.wait(60)
+    gate, is_estimated = asked.state.table.gate, threading.Event()
+    asked.state.observe(lambda _: is_estimated.set(), "estimates")
+    catalog.load_table("db.hostile").append(build_rows(0))
+    asked.state.table = hostile_table.refresh()
+    assert is_estimated.wait(60)
+    gate.set()
+    asked.wait()
+    assert part.caption() == "Rows not counted yet for id < 30."
+    assert "counted" not in asked.bar.document()["summary"]
+    assert not asked.state.loading
+    part.act("count", {})
+    asked.wait()
+    assert part.caption() == "60 rows counted for id < 30."
+
+
+def test_the_layout_of_a_large_table_as_it_was_is_not_shown(
+    hostile_table: icestats.Table, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody measures it again unasked, and what is found then is not of the table that is shown."""
+    monkeypatch.setattr(question_coordinator, "MOST_FILES", 0)
+    asked = Asked(SlowlyCounted(hostile_table)).read()
+    asked.questions.read_layout()
+    assert asked.state.table.has_begun.wait(60)
+    gate, is_read = asked.state.table.gate, threading.Event()
+    asked.state.observe(lambda _: is_read.set(), "manifests")
+    catalog.load_table("db.hostile").append(build_rows(0))
+    asked.state.table = hostile_table.refresh()
+    assert is_read.wait(60)
+    gate.set()
+    asked.wait()
+    assert asked.state.layout_report is None
+    assert not asked.state.loading
+
+
+class SlowlyCounted:
+    """A table whose rows are counted, and whose layout is measured, and told once a gate is open."""
+
+    def __init__(self, table: icestats.Table) -> None:
+        self._table = table
+        self.gate, self.has_begun = threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def estimate(self, row_filter: str, **options: Any) -> Any:
+        found = self._table.estimate(row_filter, **options)
+        return self._wait(found) if options.get("actual") else found
+
+    def layout(self) -> Any:
+        return self._wait(self._table.layout())
+
+    def _wait(self, found: Any) -> Any:
+        self.has_begun.set()
+        assert self.gate.wait(60)
+        return found
 
 
 class Uncounted:

@@ -13,9 +13,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 import icestats
 from icestats_widgets import Explorer
 from icestats_widgets.page.part import Part
-from icestats_widgets.parts.commit_preview import build_accuracy_rows
+from icestats_widgets.parts.commit_preview import build_accuracy_rows, build_found_rows
 from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, find_blob_ages, match_columns
 from tests.committed_statistics import THETA, blob, commit, remove
+from tests.computed_statistics import compute_here
 from tests.widgets.blocks_of_parts import click, find_blocks, find_button, find_rows, find_texts
 from tests.widgets.conftest import HOSTILE, build_rows
 
@@ -85,6 +86,19 @@ def test_compute_preview_commit(explorer: Explorer, hostile_table: icestats.Tabl
         changed = columns.set_column(columns.column_names.index("provenance"), "provenance", provenance)
         rows = build_accuracy_rows(explorer.state.statistics, find_blob_ages(explorer.state.sketches), changed)
         assert [row["cells"][1]["t"] for row in rows if row["cells"][0]["t"] == "id"] == [said]
+
+
+def test_the_error_of_distinct_values_is_that_of_the_answer(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """At 95 % confidence, as `columns()` says it once it is committed."""
+    rows = pa.table({"id": list(range(20_000))})
+    catalog.create_table("db.numbers", rows.schema).append(rows)
+    statistics = compute_here(icestats.load("db.numbers", catalog=catalog_properties))
+    (known,) = statistics.to_arrow().to_pylist()
+    told = f"≈ {known['ndv']:,} ± {known['ndv_relative_error']:.1%}"
+    (found,), (accuracy,) = build_found_rows(statistics), build_accuracy_rows(statistics, {}, None)
+    assert [found["cells"][4]["t"], accuracy["cells"][2]["t"]] == [told, told]
 
 
 def test_there_is_no_code_where_there_is_nothing_to_compute(explorer: Explorer, empty_table: icestats.Table) -> None:

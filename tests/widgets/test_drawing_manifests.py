@@ -34,7 +34,7 @@ def manifest(path: str, rows: int | None, content: str = "data") -> dict[str, An
     return {"manifest_path": path, "content": content, **numbers, **counts}
 
 
-def rows_of(*found: tuple[int, int, int | None, str], key: Key | None = DAY) -> tuple[ManifestRow, ...]:
+def rows_of(*found: tuple[float, float, int | None, str], key: Key | None = DAY) -> tuple[ManifestRow, ...]:
     """Return a manifest for each lowest day, highest day, number of records and content; paths are numbers."""
     files = [manifest(f"s3://b/{i}", rows, content) for i, (_, _, rows, content) in enumerate(found)]
     ranges = [
@@ -103,6 +103,22 @@ def test_a_step_of_the_overlap_curve_selects_the_manifests_that_overlap_there() 
     found = [find_manifests(key, rows) for key in steps]
     assert found == [("s3://b/0",), ("s3://b/0", "s3://b/1"), ("s3://b/1",), ("s3://b/3",)]
     assert ["up to 2 data manifests" in title for title in steps.values()] == [False, True, False, False]
+
+
+@pytest.mark.parametrize("wide", [[], [(-(10**6), 10**6)]])
+@pytest.mark.parametrize(
+    ("kind", "at"), [("double", 1.5), ("decimal(9, 2)", 7.0), ("timestamp", 1_700_000_000_123_457.0), ("long", 2.0**60)]
+)
+def test_manifests_of_one_and_the_same_key_overlap(kind: str, at: float, wide: list[tuple[int, int]]) -> None:
+    """A key has a place on the axis, whatever its type: at a range's ends, too."""
+    key = Key(PartitionField(1000, 1, "part", "identity"), kind)
+    ends = [(at, at)] * 3 + [(at + lower, at + upper) for lower, upper in [*wide, (-4096.0, 0.0)]]
+    rows = rows_of(*((lower, upper, 1, "data") for lower, upper in ends), key=key)
+    for shown in (rows, rows_of(*[(at, at, 1, "data")] * 3, key=key)):
+        picture = build_manifest_figure(shown, key, width=900)
+        assert picture.deepest == len(shown)
+        steps = [one for one in keyed(check_picture(picture)) if one.startswith("over")]
+        assert max(len(find_manifests(one, shown)) for one in steps) == len(shown)
 
 
 def test_many_steps_show_the_most_that_overlap() -> None:

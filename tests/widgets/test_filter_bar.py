@@ -401,6 +401,7 @@ def test_a_table_that_vanishes_is_said_in_the_bar(hostile_table: icestats.Table)
     document = asked.type("price < 4 and id < 3")
     assert asked.state.plan is plan
     assert ".avro" in document["error"]
+    assert document["summary"] == ""
 
 
 def test_an_empty_table_has_a_bar(empty_table: icestats.Table) -> None:

@@ -111,6 +111,24 @@ def test_no_findings_are_one_line(part: Part, explorer: Explorer) -> None:
     assert (document["blocks"], document["caption"]) == ([], "No problems found, the layout is not checked yet.")
 
 
+def test_a_table_whose_statistics_cannot_be_read_is_not_said_to_have_no_problems(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """Once, whatever has asked for them."""
+    rows = pa.table({"id": [1, 2]})
+    table = catalog.create_table("db.t", rows.schema)
+    table.append(rows)
+    commit(table, blob(table, THETA, 1, b"theta", ndv="2"))
+    (file,) = catalog.load_table("db.t").metadata.statistics
+    local_path(file.statistics_path).unlink()
+    explorer = icestats.load("db.t", catalog=catalog_properties).explore()
+    for row_filter in ("", "id = 1"):
+        explorer.state.row_filter = row_filter
+        assert explorer.wait()
+        cards = [one for one in find_blocks(explorer.parts["findings"], "card") if "are not used" in one["title"]]
+        assert [file.statistics_path in " ".join(texts(card)) for card in cards] == [True]
+
+
 def test_a_table_whose_manifests_cannot_be_read_is_not_said_to_have_no_problems(
     catalog: SqlCatalog, catalog_properties: dict[str, str]
 ) -> None:

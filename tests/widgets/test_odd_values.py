@@ -36,6 +36,7 @@ from pyiceberg.types import (
 import icestats
 from icestats.stats.kll_items import item_type_of, to_item
 from icestats_widgets import Explorer
+from icestats_widgets.reading.snapshot_comparison import read_comparison
 from icestats_widgets.state import TABS
 from tests.committed_statistics import KLL, blob, commit
 from tests.kll_sketches import sketch_of
@@ -126,6 +127,54 @@ def test_partitions_beyond_the_years_of_python_are_chosen(
     explorer = icestats.load("db.t", catalog=catalog_properties).explore()
     assert explorer.wait()
     assert [choose(explorer, place) for place in range(2)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "values", "later"),
+    [
+        (TimestampType(), DayTransform(), [2**31 - 1, 0], "2000-01-01T00:00:00"),
+        (DateType(), IdentityTransform(), [-(2**31), 2**31 - 1, None], "2000-01-01"),
+        (TimestampType(), IdentityTransform(), [2**63 - 1, 0], "2000-01-01T00:00:00"),
+        (TimeType(), IdentityTransform(), [-1, 2**62], "12:00:00"),
+    ],
+    ids=str,
+)
+def test_files_of_partitions_beyond_the_years_of_python_are_opened(
+    catalog, catalog_properties, tmp_path, monkeypatch, kind, transform, values, later
+):
+    """In the tree, in the list of all files and in the plan."""
+    append(create(catalog, kind, transform), tmp_path, monkeypatch, [(one,) for one in values])
+    explorer = icestats.load("db.t", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    keys = ["s0/m0", "s0/m0/f0", "s0/m0/f0/c0"]
+    for mode, opened in (("tree", keys), ("files", ["f0", "f0/c0"])):
+        act(explorer, "outline.mode", mode)
+        for key in opened:
+            act(explorer, "outline.tree.open", {"key": key, "open": True})
+        act(explorer, "outline.tree.sort", {"column": "keys"})
+        assert_whole(explorer)
+        assert "row group 0" in json.dumps(explorer.parts["outline"].grids["tree"].first_rows(9))
+    for row_filter in ("true", f"value > '{later}'"):
+        act(explorer, "query.enter", {"text": row_filter})
+        act(explorer, "page.tab", {"name": "query"})
+        for number in range(2):
+            act(explorer, "plan.files.choose", {"key": f"f{number}"})
+            assert_whole(explorer)
+            assert '"label": "verdict"' in json.dumps(explorer.parts["plan"].document())
+
+
+def test_partitions_beyond_the_years_of_python_are_the_only_ones_that_changed(
+    catalog, catalog_properties, tmp_path, monkeypatch
+):
+    table = create(catalog, DateType(), IdentityTransform())
+    for number, days in enumerate(([0, 1], [2**31 - 1])):
+        (tmp_path / f"{number}").mkdir()
+        append(table, tmp_path / f"{number}", monkeypatch, [(day,) for day in days])
+    loaded = icestats.load("db.t", catalog=catalog_properties)
+    snapshots = sorted(loaded.metadata.snapshots.values(), key=lambda one: one.sequence_number)
+    found = read_comparison(loaded, *(one.snapshot_id for one in snapshots))
+    assert (found.before[0], found.after[0], found.partition_count) == (2, 3, 3)
+    assert [(one.before[0], one.after[0]) for one in found.touched] == [(0, 1)]
 
 
 def test_the_partition_of_nan_has_its_rows(catalog, catalog_properties, tmp_path, monkeypatch):

@@ -119,7 +119,8 @@ def is_time_transform(transform: str, type_text: str) -> bool:
 def key_interval(transform: str, type_text: str, lower: float, upper: float) -> tuple[float, float] | None:
     """Return where the keys from `lower` to `upper` lie on the axis; None if no calendar has such a time.
 
-    A whole-numbered key is one unit wide: a day, a month, a bucket.
+    A whole-numbered key is one unit wide: a day, a month, a bucket. Any other one is as wide as it takes to overlap
+    with itself.
 
     Parameters
     ----------
@@ -147,8 +148,9 @@ def key_interval(transform: str, type_text: str, lower: float, upper: float) -> 
         return float(lower * MS_A_DAY), float((upper + 1) * MS_A_DAY)
     if is_time_type(type_text):
         scale = 1_000_000 if name.endswith("_ns") else 1000
-        return lower / scale, upper / scale
-    return (lower - 0.5, upper + 0.5) if name in _DISCRETE else (lower, upper)
+        lower, upper = lower / scale, upper / scale
+    half = 0.5 if name in _DISCRETE else 0.0
+    return lower - half, max(upper + half, math.nextafter(upper, math.inf))
 
 
 def _month(key: float, transform: str) -> float | None:

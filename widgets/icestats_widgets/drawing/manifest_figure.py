@@ -271,17 +271,13 @@ def _sum(manifest: Mapping[str, Any], what: str) -> int | None:
 
 def _touching(rows: Sequence[ManifestRow], part: Interval) -> list[ManifestRow]:
     lower, upper = part
-    return [
-        row
-        for row in rows
-        if (ends := row.interval) and ((ends[0] < upper and ends[1] > lower) or lower <= ends[0] == ends[1] <= upper)
-    ]
+    return [row for row in rows if (ends := row.interval) and ends[0] < upper and ends[1] > lower]
 
 
 def _key_scale(rows: Sequence[ManifestRow], key: Key, zoom: Interval | None) -> Scale:
     intervals = [row.interval for row in rows if row.interval]
     ends = zoom or (min(start for start, _ in intervals), max(end for _, end in intervals))
-    if ends[0] == ends[1]:
+    if ends[1] <= math.nextafter(ends[0], math.inf):
         ends = (ends[0] - 0.5, ends[1] + 0.5)
     if is_time_transform(key.field.transform, key.type):
         return TimeScale(*ends, is_clock=key.type == "time")

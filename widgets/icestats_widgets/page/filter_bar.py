@@ -97,11 +97,12 @@ class FilterBar:
         self._take("")
 
     def summary(self) -> str:
-        """Return the answer in a line; empty if nothing is asked."""
+        """Return the answer in a line; empty if nothing is asked, or it cannot be planned."""
         if outlook := describe_outlook(self.state):
             return outlook
         plan: Plan | None = self.state.plan
-        if plan is None or effective_filter(self.state) is None:
+        # A plan that failed leaves that of an earlier filter.
+        if plan is None or effective_filter(self.state) is None or "plan" in self.state.notes:
             return ""
         estimates: Estimates | None = self.state.estimates
         is_same = estimates is not None and estimates.row_filter == plan.row_filter

@@ -180,7 +180,7 @@ def _find_exact(columns: pa.Table | None) -> set[str]:
 
 def _render_ndv(row: Mapping[str, Any]) -> str:
     error = row["ndv_relative_error"]
-    text = f"{row['ndv']:,}" if error == 0 else f"≈ {row['ndv']:,} ± {2 * error:.1%}"
+    text = f"{row['ndv']:,}" if error == 0 else f"≈ {row['ndv']:,} ± {error:.1%}"
     return f"{text} and the empty value" if row["type"] in LEAVES_OUT_EMPTY and row["min_value"] == b"" else text
 
 

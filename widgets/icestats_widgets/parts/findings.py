@@ -33,7 +33,7 @@ _UNKNOWN_TIME = "How long it takes is not known before it runs."
 
 
 class FindingsPart(AskingPart):
-    """Findings from the manifest list, the statistics and the layout; each opens to its evidence and its fix."""
+    """Findings from the manifest list, statistics that cannot be used, and the layout; each opens to its evidence."""
 
     name = "findings"
     title = "What to look at first"
@@ -114,7 +114,8 @@ class FindingsPart(AskingPart):
         found = [] if state.overview is None else list(overview_findings(state.overview))
         found += () if state.layout_report is None else state.layout_report.findings
         found += () if state.estimates is None else state.estimates.findings
-        return order_findings(found)
+        found += state.table._reader.findings
+        return order_findings(dict.fromkeys(found))
 
     def _build_card(self, number: int, finding: Finding) -> Block:
         blocks = [text_block(finding.evidence)] if finding.evidence else []

@@ -196,7 +196,10 @@ class HistogramPanel(Part):
     def _shown(self, part: HistogramPart) -> list[Block]:
         histogram = part.histogram
         if histogram.n == 0:
-            return [text_block("No values: every row is null or NaN, or there are no rows.", "quiet")]
+            why = "every row is null or NaN, or there are no rows"
+            if histogram.commits_behind != 0:
+                why = "every row was null or NaN, or there were none"
+            return [text_block(f"No values: {why}.", "quiet"), text_block(describe_histogram(part), "quiet")]
         if not histogram.counts and self.state.window is not None:
             again = button("histogram.bars.reset", "Show everything again")
             return [text_block("No values lie in the range that is shown.", "quiet"), form_block(again)]

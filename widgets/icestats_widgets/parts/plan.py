@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestats.answers.arrays import join_paths
+from icestats.answers.arrays import join_paths, to_rows
 from icestats.answers.text import counted, render_bytes, render_count
 from icestats.snapshot.pruning.funnel import StepResult
 from icestats.snapshot.pruning.plan import Plan
@@ -249,7 +249,7 @@ class PlanPart(AskingPart):
         if row is None:
             return None
         step, why = plan.explain_file(row)
-        file = join_paths(plan.funnel.files.slice(row, 1)).to_pylist()[0]
+        (file,) = to_rows(join_paths(plan.funnel.files.slice(row, 1)))
         is_kept = bool(np.isin(row, plan.funnel.kept_files))
         blocks = [
             facts_block(

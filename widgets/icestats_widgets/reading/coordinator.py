@@ -151,7 +151,7 @@ class Coordinator(StateReader):
     def _read_part(self) -> None:
         state = self._state
         if state.selection is None:
-            self._background.run("part", lambda: None, partial(self._show, "part"), partial(self._excuse, "part"))
+            self.drop("part")
         elif state.manifests is not None and state.partitions is not None:
             self.start("part", partial(read_selected_part, state.table, state.selection))
 
@@ -160,7 +160,7 @@ class Coordinator(StateReader):
         row_filter, selection = filter_beside_selection(state), state.selection
         if selection is None and not row_filter:
             for part in ("asked_part", "part_sketches"):
-                self._background.run(part, lambda: None, partial(self._show, part), partial(self._excuse, part))
+                self.drop(part)
         elif state.manifests is not None and state.partitions is not None:
             read = partial(self._read_asked_part, state.table, selection, row_filter)
             self.start("asked_part", read)

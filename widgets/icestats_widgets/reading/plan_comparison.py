@@ -123,11 +123,12 @@ def _open_other(table: Table, kind: str, choice: str) -> tuple[Table, str, str]:
     if kind == "snapshot":
         if not choice.isdecimal():
             raise CallError(f"{choice!r:.80} is no snapshot's id: expected a whole number")
-        line = f"icestats.load({table.name!r}, snapshot={choice})"
-        return Table(table._source, int(choice)), f"snapshot {choice}", line
-    if kind == "ref":
-        return Table(table._source, None, choice), choice, f"icestats.load({table.name!r}, ref={choice!r})"
-    return _open_table(table, choice), choice, f"icestats.load({choice!r})"
+        other, title = Table(table._source, int(choice)), f"snapshot {choice}"
+    elif kind == "ref":
+        other, title = Table(table._source, None, choice), choice
+    else:
+        other, title = _open_table(table, choice), choice
+    return other, title, other.code()
 
 
 def _open_table(table: Table, name: str) -> Table:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import join_paths, take_rows
+from icestats.answers.arrays import join_paths, take_rows, to_values
 from icestats.iceberg.filters.predicates import Predicate, find_predicates
 from icestats.iceberg.types import decode_value, encode_value
 from icestats.iceberg.value_order import rank_values
@@ -161,7 +161,7 @@ def find_compared(plan: Plan, row: int) -> list[Compared]:
 def _compare(predicate: Predicate, metrics: ColumnMetrics | None, place: int) -> Compared | None:
     if metrics is None or not predicate.literals or predicate.transform not in ("identity", "day"):
         return None
-    ends = [values[place].as_py() for values in (metrics.lower_bytes, metrics.upper_bytes)]
+    ends = [to_values(values.slice(place, 1))[0] for values in (metrics.lower_bytes, metrics.upper_bytes)]
     if not metrics.is_exact:
         ends = [decode_bound(metrics.type, end) for end in ends]
     literals = [decode_value(predicate.type, encode_value(predicate.type, one)) for one in predicate.literals]

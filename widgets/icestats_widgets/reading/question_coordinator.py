@@ -33,7 +33,8 @@ class QuestionCoordinator(StateReader):
         # Estimates from before a commit are compared with those of the same filter only.
         state.observe(lambda _: setattr(state, "earlier_estimates", None), asked)
         state.observe(lambda _: self.ask(), [*asked, "table"])
-        state.observe(lambda _: setattr(state, "workload", None), "table")
+        state.observe(lambda _: self.drop("workload"), "table")
+        state.observe(lambda _: self.drop("plan_comparison"), [*asked, "table"])
         state.observe(lambda _: self._rolled_up(), "manifests")
         state.observe(lambda _: self._look_again(), "table")
         state.observe(lambda _: self._suggest(), "columns")
@@ -50,6 +51,8 @@ class QuestionCoordinator(StateReader):
             questions["plan"] = partial(table.plan, row_filter, manifest_paths=manifest_paths)
             questions["estimates"] = partial(table.estimate, row_filter, sources=affordable_sources(state))
         self._background.run("question", partial(self._answer, questions), lambda _: None, lambda _: None)
+        # Rows that are still counted are of an earlier question, or of the table as it was.
+        self._background.run("estimates", lambda: None, lambda _: None, lambda _: None)
 
     def _foresee(self, table: Table, row_filter: str, manifest_paths: tuple[str, ...] | None) -> None:
         # Not in the queue of plans: the manifests of a large table are read for seconds, while a person types on.
@@ -92,7 +95,7 @@ class QuestionCoordinator(StateReader):
             state.plan = state.estimates = None
 
     def _rolled_up(self) -> None:
-        self._state.layout_report = None
+        self.drop("layout_report")
         if self._state.manifests is None:
             return
         # Modules that planning needs are imported before a person has typed a filter.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icestats.answers.arrays import to_rows
+from icestats.answers.arrays import to_rows, without_times
 from icestats.iceberg.metadata import Snapshot
 from icestats.table.table import Table
 from icestats_widgets.reading.partition_names import PartitionNames
@@ -101,11 +101,15 @@ _State = tuple[str, _Counts, int | None]
 def _read_partitions(table: Table, snapshot_id: int) -> dict[tuple[int, str], _State]:
     at = Table(table._source, snapshot_id)
     names = PartitionNames(table.metadata, at.schema)
+    partitions = drop_statistics(at.partitions())
+    values = partitions["partition"]
+    # A time beyond Python's years, in one of the snapshots alone, must not make other values of all.
+    keys = map(repr, values.cast(without_times(values.type)).to_pylist())
     found = {}
-    for row in to_rows(drop_statistics(at.partitions())):
+    for key, row in zip(keys, to_rows(partitions), strict=True):
         text = names.text(row["partition"], row["spec_id"]) or "the whole table"
         counts = tuple(row[name] for name in COUNTS.values())
-        found[row["spec_id"], repr(row["partition"])] = (text, counts, row["last_updated_snapshot_id"])
+        found[row["spec_id"], key] = (text, counts, row["last_updated_snapshot_id"])
     return found
 
 

@@ -113,6 +113,9 @@ def read_part_sketches(table: Table, part: SelectedPart) -> PartSketches:
             found = table.merge_partition_sketches(column.name, part.where, partial=part.partial)
         except (StatisticsMissingError, CallError):
             continue
+        if part.file_count and not found.partition_count:
+            # They are newer than the sketches.
+            continue
         ndvs[column.name] = (found.ndv, _explain(found))
         if found.kll is not None:
             read = partial(build_histogram, found.kll, column=column.name, type_text=column.type)

@@ -32,6 +32,10 @@ class StateReader:
         self._state.set_loading(part, loading=True)
         self._background.run(part, work, partial(self._show, part), partial(self._excuse, part))
 
+    def drop(self, part: str) -> None:
+        """Take out what belongs to a trait of the state; what is being read of it is not put there any more."""
+        self._background.run(part, lambda: None, partial(self._show, part), partial(self._excuse, part))
+
     def _show(self, part: str, found: Any) -> None:
         setattr(self._state, part, found)
         self._state.set_note(part, None)

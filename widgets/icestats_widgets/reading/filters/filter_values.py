@@ -97,10 +97,14 @@ def _first_value(found: Any, value: Any, schema: Schema) -> Any:
 def _common_values(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:
     if item_type_of(field.type) is None:
         return
-    for one in (_row(state, field) or {}).get("common_values") or ():
+    row = _row(state, field) or {}
+    # What is said of them ends with their age.
+    age = dict(row.get("provenance", ())).get("common_values", "").rpartition(", ")[2]
+    behind = "" if age == "this snapshot" else f", {age}"
+    for one in row.get("common_values") or ():
         if one["rows_at_least"] > 1 and len(one["value"]) < VALUE_LENGTH:
             value = item_value(field.type, to_item(field.type, one["value"]))
-            yield value, f"common: {render_rows(one['rows_at_least'], one['rows_at_most'])}"
+            yield value, f"common: {render_rows(one['rows_at_least'], one['rows_at_most'])}{behind}"
 
 
 def _quantiles(state: ExplorerState, field: Field) -> Iterator[tuple[Any, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestats.answers.arrays import combine_chunks
+from icestats.answers.arrays import combine_chunks, to_values
 from icestats.answers.text import counted, printable, render_time
 from icestats.iceberg.metadata import Field
 from icestats.table.overview import KeyRange, Overview
@@ -104,7 +104,7 @@ def file_block(files: pa.Table, table: Table, column: Field | None, skipped: Ski
         path, content = file_path(files, row), files["content"][row].as_py()
         about = f"{path}\n{files['file_format'][row].as_py()}, {content}"
         first = _name_cell(path, about, content, skipped.of_file(files["manifest_path"][row].as_py(), path))
-        text = names.text(partition[row].as_py(), spec_ids[row].as_py())
+        text = names.text(to_values(partition.slice(row, 1))[0], spec_ids[row].as_py())
         rest = figures.cells(row, column, pending=False)
         rest[1] = NOTHING
         return [first, text_cell(text), *rest]

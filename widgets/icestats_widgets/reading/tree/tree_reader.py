@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestats.answers.arrays import to_rows
 from icestats.errors import IcestatsError
 from icestats.iceberg.metadata import Field
 from icestats.snapshot.pruning.plan import Plan
@@ -167,7 +168,7 @@ class TreeReader:
         names = [field.name for field in schema.columns]
         files = wish.table.files(columns=names, manifest_paths=[manifest_path])
         file = files.filter(pc.equal(files["file_path"], path[-1])).slice(0, 1)
-        (entry,) = file.to_pylist()
+        (entry,) = to_rows(file)
         block = self._arranged(column_block(entry, schema.columns, entry["content"] == "data"), wish, None)
         for name in self._opened(wish, path):
             if name in names:
