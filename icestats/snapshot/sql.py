@@ -215,7 +215,7 @@ def _guarantee(
     for field, summary in zip(spec.fields if spec else (), row["partitions"] or (), strict=False):
         column = columns[field.field_id]
         # A writer may have left out what the spec asks for: then a value may be null.
-        if column.type is None or column.type in _UNSAFE_TYPES or (summary or {}).get("contains_null") is not False:
+        if column.type is None or column.type in _UNSAFE_TYPES or summary["contains_null"] is not False:
             continue
         if summary["contains_nan"] is not False and column.type in ("float", "double"):
             continue

@@ -191,6 +191,24 @@ def test_conflicting_specs_are_refused() -> None:
         read_rollups([], metadata, Files())
 
 
+@pytest.mark.parametrize(("name", "field_id"), [("partition", 102), ("file_path", 100)])
+def test_what_each_file_has_is_never_null(name: str, field_id: int) -> None:
+    """A key of a partition that is null had the length -1, which made the key before it another one."""
+    schema = entry_schema([(1000, "string")])
+    files = next(field["type"] for field in schema["fields"] if field["field-id"] == 2)
+    field = next(field for field in files["fields"] if field["field-id"] == field_id)
+    field["type"] = ["null", field["type"]]
+    without = entry({1000: "b"})
+    without["data_file"][name] = None
+    found = Files().add(entry({1000: "a"}), without, entry({1000: "c"}), schema=schema)
+    metadata = table((1, "string"), specs={0: IDENTITY})
+    with pytest.raises(MetadataError, match=r"m0\.avro.* is null"):
+        read_files(found.manifests, metadata, found)
+    if name == "partition":
+        with pytest.raises(MetadataError, match=r"m0\.avro.* is null"):
+            read_rollups(found.manifests, metadata, found)
+
+
 def test_partition_values_beyond_their_type() -> None:
     """A value that does not fit is an error that names the manifest, never another value."""
     metadata = table((1, "int"), specs={0: IDENTITY})

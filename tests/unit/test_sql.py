@@ -339,5 +339,6 @@ def test_a_summary_that_does_not_say_whether_there_are_nulls_rules_none_out(summ
         record["partitions"] = [None if summary == "null" else one for one in record["partitions"]]
     with path.open("wb") as file:
         fastavro.writer(file, {key: schema[key] for key in ("type", "name", "fields")}, records)
+    assert repr(load("db.nulls")).startswith("db.nulls")
     assert load("db.nulls").sql("select count(*) n from files where partition.id is null").to_pylist() == [{"n": 1}]
     assert load("db.nulls").sql("select count(*) n from files where partition.id = 5").to_pylist() == [{"n": 1}]
