@@ -94,6 +94,8 @@ class OtherVersion:
             json.loads(data)
         except (json.JSONDecodeError, UnicodeDecodeError):
             return not data.startswith(GZIP_MAGIC)
+        except RecursionError:
+            return False
         return False
 
     @property

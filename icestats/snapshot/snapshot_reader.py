@@ -45,6 +45,7 @@ from icestats.read.puffin.statistics_files import (
     CommittedBlob,
     CommittedBlobs,
     CommittedFrequentValues,
+    find_figures,
     read_committed_blobs,
     read_committed_figures,
     read_kll,
@@ -332,30 +333,30 @@ class SnapshotReader:
         return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures)
 
     def _read_figures(self) -> CommittedFigures:
-        """Return the figures of committed statistics: of each kind and columns from the nearest blob that can be used.
+        """Return the figures of committed statistics: of each kind and column from the nearest blob that can be used.
 
         So many as `_MOST_FINDINGS` are tried: a table may name one file any number of times.
         """
         figures: dict[int, dict[str, Figure]] = {}
-        done: set[tuple[str, tuple[int, ...]]] = set()
-        failed: Counter[tuple[str, tuple[int, ...]]] = Counter()
-        for blob in self.usable_blobs.nearest:
-            key = blob.blob.type, blob.blob.field_ids
+        done: set[tuple[str, int]] = set()
+        failed: Counter[tuple[str, int]] = Counter()
+        for blob, field in find_figures(self.usable_blobs, self.schema):
+            key = blob.blob.type, field.field_id
             if key in done or failed[key] == _MOST_FINDINGS:
                 continue
             try:
-                found = read_committed_figures(self.source.storage, blob, self.schema)
-                for field_id, own in () if blob.commits_behind else found.items():
-                    if refuted := self.find_refuted(field_id, {name: figure.value for name, figure in own.items()}):
-                        raise blob.refuse(refuted)
+                found = read_committed_figures(self.source.storage, blob, field)
+                stated = {name: figure.value for name, figure in found.items()}
+                if not blob.commits_behind and (refuted := self.find_refuted(field.field_id, stated)):
+                    raise blob.refuse(refuted)
             except MetadataError as error:
                 self._leave_out("committed statistics", error)
-                failed[key] += 1
-                continue
+                found = {}
             if found:
                 done.add(key)
-            for field_id, own in found.items():
-                figures[field_id] = own | figures.get(field_id, {})
+                figures[field.field_id] = found | figures.get(field.field_id, {})
+            else:
+                failed[key] += 1
         return figures
 
     def find_refuted(self, field_id: int, figures: Mapping[str, Any]) -> str:

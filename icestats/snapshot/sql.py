@@ -214,7 +214,8 @@ def _guarantee(
     spec = specs.get(row["partition_spec_id"])
     for field, summary in zip(spec.fields if spec else (), row["partitions"] or (), strict=False):
         column = columns[field.field_id]
-        if column.type is None or column.type in _UNSAFE_TYPES or summary["contains_null"]:
+        # A writer may have left out what the spec asks for: then a value may be null.
+        if column.type is None or column.type in _UNSAFE_TYPES or summary["contains_null"] is not False:
             continue
         if summary["contains_nan"] is not False and column.type in ("float", "double"):
             continue

@@ -234,10 +234,13 @@ def test_an_answer_that_is_cut_is_not_taken_for_a_file_that_is(table, tmp_path, 
     assert first.exists()
 
 
-def test_metadata_that_others_may_be_able_to_read_stops_everything(table):
+@pytest.mark.parametrize(
+    ("data", "said"), [(b'{"format-version": 9}', "format-version is 9"), (b"[" * 100_000, "maximum recursion depth")]
+)
+def test_metadata_that_others_may_be_able_to_read_stops_everything(table, data, said):
     old = put(table, "metadata/1-x.stats")
-    put(table, "metadata/9-x.metadata.json", b'{"format-version": 9}')
-    with pytest.raises(MetadataError, match="format-version is 9"):
+    put(table, "metadata/9-x.metadata.json", data)
+    with pytest.raises(MetadataError, match=said):
         remove_orphans(table, dry_run=False)
     assert old.exists()
 

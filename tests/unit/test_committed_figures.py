@@ -23,6 +23,8 @@ from pyiceberg.types import (
 )
 
 import icestats
+from icestats.commit.puffin_writer import NewBlob
+from icestats.read.puffin.statistics_files import COLUMN_STATISTICS, FREQUENT_ITEMS, JOINT_STATISTICS, THETA
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.snapshot.evaluation.column_metrics import single_value_metrics
@@ -30,6 +32,7 @@ from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.table_statistics import PartitionKey, ScannedPartitions, read_column_statistics
 from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
 from icestats.table.statistics import Statistics
+from tests.committed_statistics import register, write_foreign
 from tests.scanned_partitions import scan
 
 LONG = "the same sixteen characters and more: "
@@ -244,6 +247,20 @@ def test_figures_of_another_type_are_not_used(table, load):
     assert provenance["small"]["lower_bound"].startswith("bound")
     assert provenance["small"]["value_count"].startswith("exact: sum over")
     assert int.from_bytes(found["small"]["upper_bound"], "little") == 999
+
+
+def test_no_more_blobs_are_read_than_columns_have_figures(table, load, caplog):
+    """Of a field that no column has, or of several fields, there may be any number: each is a request to a storage."""
+    figures, snapshot_id = columns(load()), table.current_snapshot().snapshot_id
+    others = [
+        NewBlob(kind, field_ids, snapshot_id, 1, b"damaged", {"ndv": "3"})
+        for kind in (COLUMN_STATISTICS, FREQUENT_ITEMS, THETA, JOINT_STATISTICS)
+        for field_ids in ((99,), (1, 99), (99, 98))
+    ]
+    register(table, write_foreign(table, *others), [])
+    assert columns(load()) == figures
+    assert not load().columns_together().num_rows
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(

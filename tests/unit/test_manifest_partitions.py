@@ -23,7 +23,7 @@ from icestats.iceberg.storage import local_path
 from icestats.read.manifests.manifests import read_files, read_rollups
 from icestats.scan.scan_plan import find_partitions
 from icestats.snapshot.evaluation.partition_groups import build_partition_keys
-from tests.written_manifests import IDENTITY, Files, entry, entry_schema, table
+from tests.written_manifests import IDENTITY, Files, entry, entry_schema, named, table
 
 
 def test_last_updated_is_the_latest_known_snapshot() -> None:
@@ -189,6 +189,37 @@ def test_conflicting_specs_are_refused() -> None:
     metadata = table((1, "timestamp"), (2, "long"), specs=specs)
     with pytest.raises(UnsupportedError, match="partition field 1000 is bucket"):
         read_rollups([], metadata, Files())
+
+
+@pytest.mark.parametrize(("name", "field_id"), [("partition", 102), ("file_path", 100)])
+def test_what_each_file_has_is_never_null(name: str, field_id: int) -> None:
+    """A key of a partition that is null had the length -1, which made the key before it another one."""
+    schema = entry_schema([(1000, "string")])
+    files = next(field["type"] for field in schema["fields"] if field["field-id"] == 2)
+    field = next(field for field in files["fields"] if field["field-id"] == field_id)
+    field["type"] = ["null", field["type"]]
+    without = entry({1000: "b"})
+    without["data_file"][name] = None
+    found = Files().add(entry({1000: "a"}), without, entry({1000: "c"}), schema=schema)
+    metadata = table((1, "string"), specs={0: IDENTITY})
+    with pytest.raises(MetadataError, match=r"m0\.avro.* is null"):
+        read_files(found.manifests, metadata, found)
+    if name == "partition":
+        with pytest.raises(MetadataError, match=r"m0\.avro.* is null"):
+            read_rollups(found.manifests, metadata, found)
+
+
+def test_partitions_of_two_types_in_one_manifest_are_refused() -> None:
+    schema = entry_schema([(1000, "string")])
+    files = next(field["type"] for field in schema["fields"] if field["field-id"] == 2)
+    field = next(field for field in files["fields"] if field["field-id"] == 102)
+    other = {"type": "record", "name": "other", "fields": [named("p", "long", 1), named("p1000", "string", 1000)]}
+    field["type"] = [field["type"], other]
+    second = entry({1000: "b"})
+    second["data_file"]["partition"] = ("other", {"p": 77, "p1000": "b"})
+    found = Files().add(entry({1000: "a"}), second, schema=schema)
+    with pytest.raises(MetadataError, match="of another type"):
+        read_rollups(found.manifests, table((1, "string"), specs={0: IDENTITY}), found)
 
 
 def test_partition_values_beyond_their_type() -> None:

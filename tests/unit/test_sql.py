@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from decimal import Decimal
 
+import fastavro
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -315,3 +317,28 @@ def test_partition_fields_whose_names_differ_in_case_are_told_apart(catalog, loa
         found = load("db.cases").sql(f'select partition."ID" a, partition.id_1000 b from {view} order by all')
         assert found.to_pylist() == [{"a": 7, "b": 1}, {"a": 8, "b": 2}]
         assert load("db.cases").sql(f'select count(*) n from {view} where partition."ID" = 7').to_pylist() == [{"n": 1}]
+
+
+@pytest.mark.parametrize("summary", ["without contains_null", "null"])
+def test_a_summary_that_does_not_say_whether_there_are_nulls_rules_none_out(summary, catalog, load):
+    """As `plan` has it; the spec asks for both, and not every writer keeps to it."""
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "id"))
+    made = catalog.create_table("db.nulls", Schema(NestedField(1, "id", LongType())), partition_spec=spec)
+    made.append(pa.table({"id": pa.array([5, None], pa.int64())}))
+    path = local_path(made.current_snapshot().manifest_list)
+    with path.open("rb") as file:
+        reader = fastavro.reader(file)
+        schema, records = json.loads(json.dumps(reader.writer_schema)), list(reader)
+    partitions = next(field["type"] for field in schema["fields"] if field["name"] == "partitions")
+    lists = next(one for one in partitions if one != "null")
+    item = lists["items"]
+    if summary == "null":
+        lists["items"] = ["null", item]
+    item["fields"] = [field for field in item["fields"] if field["name"] != "contains_null"]
+    for record in records:
+        record["partitions"] = [None if summary == "null" else one for one in record["partitions"]]
+    with path.open("wb") as file:
+        fastavro.writer(file, {key: schema[key] for key in ("type", "name", "fields")}, records)
+    assert repr(load("db.nulls")).startswith("db.nulls")
+    assert load("db.nulls").sql("select count(*) n from files where partition.id is null").to_pylist() == [{"n": 1}]
+    assert load("db.nulls").sql("select count(*) n from files where partition.id = 5").to_pylist() == [{"n": 1}]

@@ -212,6 +212,22 @@ def test_a_file_that_is_none_is_refused(small_table, load):
         load().partition_statistics()
 
 
+def test_json_that_is_nested_without_end_takes_no_answer_with_it(small_table, load, caplog):
+    """Python gives up on it with an error of its own."""
+    expected = load().partitions()
+    make(load()).commit()
+    path = stored_path(load())
+    table = pq.read_table(path).replace_schema_metadata(None)
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({b"icestats.columns": b"[" * 100_000})
+    with pytest.raises(MetadataError, match="not partition statistics: maximum recursion depth"):
+        load().partition_statistics()
+    with caplog.at_level(logging.WARNING, "icestats"):
+        assert load().partitions().equals(expected)
+    assert str(path) in caplog.text
+
+
 def test_of_two_files_of_a_snapshot_the_first_is_read(small_table, load):
     """It is the one that commits replace, and that `partitions` reads."""
     make(load()).commit()

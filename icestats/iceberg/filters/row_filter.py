@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -14,7 +14,8 @@ from pyiceberg.expressions.visitors import bind, inclusive_projection, rewrite_n
 from pyiceberg.partitioning import PartitionField as IcebergPartitionField
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema as IcebergSchema
-from pyiceberg.types import NestedField
+from pyiceberg.transforms import TruncateTransform
+from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField
 
 from icestats.answers.text import one_line
 from icestats.errors import FilterError, UnsupportedError
@@ -31,6 +32,7 @@ from icestats.iceberg.filters.predicates import (
     join,
 )
 from icestats.iceberg.filters.value_sets import build_values
+from icestats.iceberg.metadata import split_transform
 from icestats.iceberg.metadata_json import find_source_ids, read_document
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
@@ -108,9 +110,10 @@ class RowFilter:
 
     @cached_property
     def may_be_misplaced(self) -> bool:
-        """Whether early writers may have put matching rows into other partitions: see `_or_later`."""
-        found = (predicate for condition in self.by_spec.values() for predicate in find_predicates(condition))
-        return any(one.transform in _TIMES and any(value <= 0 for value in one.literals) for one in found)
+        """Whether matching rows may be in partitions where PyIceberg does not look: see `_or_later` and `_wraps`."""
+        found = [predicate for condition in self.by_spec.values() for predicate in find_predicates(condition)]
+        is_early = any(one.transform in _TIMES and any(value <= 0 for value in one.literals) for one in found)
+        return is_early or any(map(_wraps, found))
 
 
 def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
@@ -151,7 +154,37 @@ def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
 def _read_spec(document: dict[str, Any]) -> IcebergSpec:
     """Read a spec without fields of several columns or unknown transforms: no filter is about one."""
     fields = [field for field in document["fields"] if len(find_source_ids(field)) == 1]
-    return IcebergSpec.model_validate(leave_out_unknown({**document, "fields": fields}, IcebergPartitionField))
+    spec = IcebergSpec.model_validate(leave_out_unknown({**document, "fields": fields}, IcebergPartitionField))
+    return IcebergSpec(*map(_with_wrapping, spec.fields), spec_id=spec.spec_id)
+
+
+def _with_wrapping(field: IcebergPartitionField) -> IcebergPartitionField:
+    if not isinstance(field.transform, TruncateTransform):
+        return field
+    wrapping = _WrappingTruncate(field.transform.width)  # type: ignore[arg-type]  # mypy takes pydantic's for its own
+    return field.model_copy(update={"transform": wrapping})
+
+
+class _WrappingTruncate(TruncateTransform):  # type: ignore[type-arg]  # its values are of its column
+    """Cuts whole numbers as writers do: what would be less than the least of its type wraps, and is large.
+
+    PyIceberg 0.12 takes a literal that is cut so for one that no value is equal to, or less than.
+    """
+
+    def transform(self, source: IcebergType) -> Callable[[Any], Any]:
+        """Return what cuts a value."""
+        cut, bits = super().transform(source), _BITS.get(type(source))
+        if bits is None:
+            return cut
+
+        def wrap(value: Any) -> Any:
+            number = cut(value)
+            return number if number is None or number >= -(1 << (bits - 1)) else number + (1 << bits)
+
+        return wrap
+
+
+_BITS: Mapping[type, int] = {IntegerType: 32, LongType: 64}
 
 
 def _name_type(document: Any) -> str:
@@ -335,6 +368,15 @@ def _with_transforms(condition: Condition, transforms: Mapping[int, str], exact:
 
 
 _TIMES = frozenset({"year", "month", "day", "hour"})
+
+
+def _wraps(predicate: Predicate) -> bool:
+    """Whether a value may be one of a partition at the top that holds the least numbers: see `_WrappingTruncate`."""
+    word, width = split_transform(predicate.transform)
+    bits = {"int": 32, "long": 64}.get(predicate.type)
+    if word != "truncate" or bits is None:
+        return False
+    return any(value >= (1 << (bits - 1)) - width for value in predicate.literals)
 
 
 def _or_later(predicate: Predicate) -> Predicate:

@@ -916,7 +916,7 @@ _PUFFIN = int.from_bytes(b"puffin", "big")
 def _check_entry(frame: Frame, start: _Integer) -> _Integer:
     """Check what every entry must have; return 0, or -1 with the error noted."""
     slots = frame.slots
-    for slot in (STATUS, RECORD_COUNT, FILE_SIZE):
+    for slot in (STATUS, RECORD_COUNT, FILE_SIZE, PARTITION):
         if frame.lengths[slot] < 0:
             return _fail(frame, IS_NULL, start)
     if slots[STATUS] < 0 or slots[STATUS] > 2:

@@ -142,6 +142,8 @@ class _ManifestFiles(ABC):
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _build_common(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
+        if self._with_paths and (store.slot(k.FILE_PATH)[1] < 0).any():
+            raise ValueError("the path of a file is null")
         # Sequence numbers are inherited by added files only; v1 manifests have none, theirs are 0.
         inherited = self._sequence_numbers[manifests]
         inherits = (store.slot(k.STATUS)[0] == _ADDED) | (inherited == 0)

@@ -129,6 +129,8 @@ def _build_columns(names: Mapping[int | None, str], records: Sequence[Mapping[st
         columns[name] = [value or 0 for value in columns[name]]
     for content in set(columns["content"]) - {0, 1}:
         raise ValueError(f"a manifest's content is {content!r:.40}, expected 0 (data) or 1 (deletes)")
+    # A summary that is null says nothing.
+    columns["partitions"] = [value and [one or {} for one in value] for value in columns["partitions"]]
     columns["content"] = [_CONTENTS[content] for content in columns["content"]]
     return columns
 

@@ -78,12 +78,13 @@ class RowStore:
         return bool(result == k.DONE)
 
     def capture_keys(self, keys: Bytes, count: int, code: Words) -> None:
-        """Capture partition values, one behind the other."""
+        """Capture partition values, one behind the other; ValueError where the code is not that of all."""
         self._reserve(len(keys))
         self.frame.state[:] = 0
         blocks = np.array([[0, len(keys), count]], np.int64)
         if k.capture_rows(keys, blocks, code, self.frame, self.rows, 0, False) != k.DONE:
-            raise AssertionError("partition values that were decoded before cannot be decoded")
+            # A manifest's schema may have several for them.
+            raise ValueError("the partitions of a manifest are of another type than its schema has first")
 
     def slot(self, slot: int) -> tuple[Words, Words]:
         """Return the numbers (or places of bytes) of a slot of all rows, and its lengths (-1: null)."""

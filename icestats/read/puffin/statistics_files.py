@@ -471,6 +471,8 @@ def read_joint(storage: FileReader, found: CommittedBlob, schema: Schema) -> Com
         The blob is damaged.
     """
     first, second = found.blob.field_ids
+    if schema.get(first) is None or schema.get(second) is None:
+        return None
     parse = partial(read_joint_statistics, field_ids=(first, second))
     statistics = found.read(storage, f"the joint statistics of fields {first} and {second}", parse)
     fields = [schema.get(field_id) for field_id in statistics.field_ids]
@@ -479,48 +481,51 @@ def read_joint(storage: FileReader, found: CommittedBlob, schema: Schema) -> Com
     return CommittedJoint(statistics, found.blob.snapshot_id, found.commits_behind or 0, found.blob.length)
 
 
-def read_committed_figures(storage: FileReader, found: CommittedBlob, schema: Schema) -> dict[int, dict[str, Figure]]:
-    """Read the figures of columns that a committed blob adds to the roll-ups.
+def find_figures(blobs: CommittedBlobs, schema: Schema) -> Iterator[tuple[CommittedBlob, Field]]:
+    """Yield the blobs that have figures of a column of a schema, with the column, the nearest first."""
+    for one in blobs.nearest:
+        field = schema.get(one.blob.field_ids[0]) if len(one.blob.field_ids) == 1 else None
+        is_stated = one.blob.type == THETA and one.ndv is not None
+        if field is not None and (is_stated or one.blob.type in (COLUMN_STATISTICS, FREQUENT_ITEMS)):
+            yield one, field
+
+
+def read_committed_figures(storage: FileReader, found: CommittedBlob, field: Field) -> dict[str, Figure]:
+    """Read the figures of a column that a committed blob adds to the roll-ups.
 
     Parameters
     ----------
     storage : FileReader
         Where to read from.
     found : CommittedBlob
-        Of the snapshot or of an ancestor of it.
-    schema : Schema
-        The columns. Column statistics of a type that a column no longer has are left out.
+        Of `find_figures`.
+    field : Field
+        The column. Statistics of a type that it no longer has are left out.
 
     Returns
     -------
-    dict of int to dict of str to Figure
-        By field id: `ndv`, an estimate; the counts of values, nulls and NaN, the smallest and the largest value (as
-        bounds), `avg_length` and `max_length` in bytes, exact for the live rows of their snapshot; `common_values`,
-        as `schemas.COLUMNS` has them, and the `row_count` that they are of.
+    dict of str to Figure
+        `ndv`, an estimate; the counts of values, nulls and NaN, the smallest and the largest value (as bounds),
+        `avg_length` and `max_length` in bytes, exact for the live rows of their snapshot; `common_values`, as
+        `schemas.COLUMNS` has them, and the `row_count` that they are of.
 
     Raises
     ------
     PuffinFormatError
         The blob is damaged.
     """
-    kind, is_single = found.blob.type, len(found.blob.field_ids) == 1
-    if kind == THETA and is_single and found.ndv is not None:
-        figure = Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")
-        return {found.blob.field_ids[0]: {"ndv": figure}}
-    if kind == COLUMN_STATISTICS:
-        columns = found.read(storage, _NO_COLUMNS, read_column_statistics)
-        known = ((schema.get(field_id), column) for field_id, column in columns.items())
-        return {f.field_id: _column_figures(column, found) for f, column in known if f and f.type == column.type}
-    if kind == FREQUENT_ITEMS and is_single and (field := schema.get(found.blob.field_ids[0])) is not None:
-        common = _common_figures(storage, found, field)
-        return {} if common is None else {field.field_id: common}
-    return {}
+    if found.blob.type == THETA:
+        return {"ndv": Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")}
+    if found.blob.type == COLUMN_STATISTICS:
+        column = found.read(storage, _NO_COLUMNS, read_column_statistics).get(field.field_id)
+        return {} if column is None or column.type != field.type else _column_figures(column, found)
+    return _common_figures(storage, found, field)
 
 
-def _common_figures(storage: FileReader, found: CommittedBlob, field: Field) -> dict[str, Figure] | None:
+def _common_figures(storage: FileReader, found: CommittedBlob, field: Field) -> dict[str, Figure]:
     items = _read_items(storage, found, field)
     if items.values.type != field.type:
-        return None
+        return {}
     row_count = items.values.value_count + items.null_count + items.nan_count
     rows = describe_values(items.values, row_count, _COMMON_SHOWN)
     provenance = f"bound: rows at least and at most, as counted over the live rows, {_age(found)}"
