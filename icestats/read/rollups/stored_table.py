@@ -166,8 +166,6 @@ def damage_in(path: str, what: str) -> Iterator[None]:
     """Raise what damaged bytes lead to as a MetadataError, which begins with `what`."""
     try:
         yield
-    except (
-        ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, OSError, pa.ArrowException
-    ) as error:  # fmt: skip
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError, OSError, pa.ArrowException) as error:
         text = f"no field {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise MetadataError(f"{what}: {text[:200] or type(error).__name__}", path) from error
