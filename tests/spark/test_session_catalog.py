@@ -22,9 +22,11 @@ from pyspark import SparkContext
 import icestats
 from icestats import writers
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.table_state import TableFiles
 from icestats.errors import CallError, CatalogError, CommitError, MetadataError, TableNotFoundError, UnsupportedError
 from icestats.iceberg.catalog import load_iceberg_table as load
 from icestats.iceberg.storage import local_path
+from icestats.spark.java_file_io import JavaFileIO
 from icestats.spark.session import ICEBERG_CATALOG, active
 from icestats.spark.session_catalog import SessionCatalog
 from icestats.spark.table_writes import run_rewrite_manifests
@@ -262,6 +264,49 @@ def test_a_table_that_is_dropped_and_made_anew_takes_no_commit(session, make):
     with pytest.raises(CommitError, match="is another table now, dropped and made anew"):
         computed.commit(on_step=make_anew)
     assert registered(session, table) == ([], [])
+
+
+OWN_WORDS = """
+package icestats.tests;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.SeekableInputStream;
+
+public class OwnWords extends org.apache.iceberg.hadoop.HadoopFileIO {
+  public OwnWords(org.apache.hadoop.conf.Configuration conf) { super(conf); }
+
+  public InputFile newInputFile(String path) {
+    final InputFile file = super.newInputFile(path);
+    return new InputFile() {
+      public boolean exists() { return file.exists(); }
+      public String location() { return file.location(); }
+      public SeekableInputStream newStream() { return file.newStream(); }
+      public long getLength() {
+        if (!file.exists()) throw new IllegalStateException("(Service: S3, Status Code: 404)");
+        return file.getLength();
+      }
+    };
+  }
+}
+"""
+"""As `S3FileIO`, whose files have no length where they are gone: AWS's own error comes, not Iceberg's."""
+
+
+def test_a_file_is_gone_in_whatever_words_its_storage_says_so(session, tmp_path):
+    jvm = session.sparkContext._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(OWN_WORDS)
+    conf = session._jsparkSession.sessionState().newHadoopConf()
+    (maker,) = compiler.getClassLoader().loadClass("icestats.tests.OwnWords").getConstructors()
+    arguments = session.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
+    arguments[0] = conf
+    files = TableFiles(JavaFileIO(session, maker.newInstance(arguments)))
+    (tmp_path / "there").write_bytes(b"here")
+    assert (files.size(f"file://{tmp_path}/there"), files.read(f"file://{tmp_path}/there")) == (4, b"here")
+    for ask in (files.size, files.read):
+        with pytest.raises(MetadataError, match="gone: no such file") as caught:
+            ask(f"file://{tmp_path}/gone")
+        assert isinstance(caught.value.__cause__, FileNotFoundError)
 
 
 def test_a_table_of_format_version_3_takes_statistics(session, make):
