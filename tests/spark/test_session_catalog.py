@@ -22,10 +22,10 @@ from pyspark import SparkContext
 import icestats
 from icestats import writers
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.commit.table_state import TableFiles
 from icestats.errors import CallError, CatalogError, CommitError, MetadataError, TableNotFoundError, UnsupportedError
 from icestats.iceberg.catalog import load_iceberg_table as load
 from icestats.iceberg.storage import local_path
+from icestats.spark import session_catalog
 from icestats.spark.java_file_io import JavaFileIO
 from icestats.spark.session import ICEBERG_CATALOG, active
 from icestats.spark.session_catalog import SessionCatalog
@@ -286,27 +286,38 @@ public class OwnWords extends org.apache.iceberg.hadoop.HadoopFileIO {
       }
     };
   }
+
+  public Iterable listPrefix(String prefix) {
+    throw new IllegalStateException("(Service: S3, Status Code: 403)");
+  }
 }
 """
-"""As `S3FileIO`, whose files have no length where they are gone: AWS's own error comes, not Iceberg's."""
+"""As `S3FileIO`, which raises AWS's own errors, not Iceberg's: for the length of a file that is gone, for a list."""
 
 
-def test_a_file_is_gone_in_whatever_words_its_storage_says_so(session, tmp_path):
+def test_what_a_storage_says_in_its_own_words_is_understood(session, make, monkeypatch):
     jvm = session.sparkContext._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
     compiler.cook(OWN_WORDS)
-    conf = session._jsparkSession.sessionState().newHadoopConf()
     (maker,) = compiler.getClassLoader().loadClass("icestats.tests.OwnWords").getConstructors()
     arguments = session.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
-    arguments[0] = conf
-    files = TableFiles(JavaFileIO(session, maker.newInstance(arguments)))
-    (tmp_path / "there").write_bytes(b"here")
-    assert (files.size(f"file://{tmp_path}/there"), files.read(f"file://{tmp_path}/there")) == (4, b"here")
-    for ask in (files.size, files.read):
-        with pytest.raises(MetadataError, match="gone: no such file") as caught:
-            ask(f"file://{tmp_path}/gone")
-        assert isinstance(caught.value.__cause__, FileNotFoundError)
+
+    class OwnWords(JavaFileIO):
+        def __init__(self, session, java):
+            arguments[0] = java.conf()
+            super().__init__(session, maker.newInstance(arguments))
+
+    monkeypatch.setattr(session_catalog, "JavaFileIO", OwnWords)
+    table = make("viewed", "own_words")
+    path = table.compute(columns=["id"]).commit().files[0]["path"]
+    insert(session, table.name, 1000, 1010)
+    table = table.refresh()
+    table._source.catalog.file_io.delete(path)
+    (warning,) = [one for one in table.compute(columns=["price"]).commit().warnings if path in one]
+    assert warning == f"an ancestor's statistics are not carried forward: {path}: no such file"
+    with pytest.raises(MetadataError, match=r"metadata: cannot be read: .*Status Code: 403"):
+        table.orphans()
 
 
 def test_a_table_of_format_version_3_takes_statistics(session, make):
