@@ -276,7 +276,11 @@ def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
         return
     check_reach(folder, table.metadata_location, table.io.properties)
     if isinstance(table.catalog, ForeignCatalog) and table.catalog.file_io is not None:
-        for location, size_bytes, modified_at in table.catalog.list_files(folder):
+        try:
+            found = list(table.catalog.list_files(folder))
+        except OSError as error:
+            raise unreadable(folder, error) from safe_cause(error)
+        for location, size_bytes, modified_at in found:
             name = posixpath.basename(location)
             yield _Candidate(f"{folder}/{name}", _kind(name), size_bytes, modified_at)
         return

@@ -403,13 +403,29 @@ class _ConfinedMetastore(_Confined):
 
     https://github.com/apache/iceberg/issues/2686, https://github.com/apache/iceberg/pull/1751. And it puts those that a
     table's own properties name (`storage_handler`) into it. What is committed here changes neither columns nor location
-    nor properties, so all of the entry stays as it is but where the metadata is.
+    nor properties, so all of the entry stays as it is but where the metadata is; and what it says of rows, once others
+    are there: Java's `HiveTableOperations` says that anew.
     """
 
     def _get_hive_table(self, *arguments: Any) -> Any:
         found = super()._get_hive_table(*arguments)  # type: ignore[misc]  # of Hive's catalogs
         found.__class__ = _keeping_entry(type(found))
         return found
+
+    def _convert_hive_into_iceberg(self, table: Any) -> Table:
+        found: Table = super()._convert_hive_into_iceberg(table)  # type: ignore[misc]  # of Hive's catalogs
+        found._entry = table  # type: ignore[attr-defined]  # for the commit that reads it
+        return found
+
+    def _update_and_stage_table(self, current_table: Table | None, *arguments: Any) -> Any:
+        staged = super()._update_and_stage_table(current_table, *arguments)
+        if current_table is not None:
+            snapshot, entry = staged.metadata.current_snapshot(), current_table._entry.parameters  # type: ignore[attr-defined]  # as above
+            if snapshot != current_table.metadata.current_snapshot():
+                said = {} if snapshot is None or snapshot.summary is None else snapshot.summary
+                figures = {name: total and said.get(total) for name, total in _OF_ROWS.items() if entry.pop(name, None)}
+                entry |= {name: figure for name, figure in figures.items() if figure}
+        return staged
 
     def limit_waits(self) -> None:
         """Have the client end where the metastore does not answer: PyIceberg waits for ever."""
@@ -438,6 +454,15 @@ class _ConfinedGlue(_Confined):
         kept["Parameters"] = _move(present.get("Parameters"), table_input["Parameters"])
         super()._update_glue_table(database_name, table_name, {**table_input, **kept}, version_id)  # type: ignore[misc]  # of Glue's catalogs
 
+
+_OF_ROWS = {
+    "numRows": "total-records",
+    "numFiles": "total-data-files",
+    "totalSize": "total-files-size",
+    **dict.fromkeys(("COLUMN_STATS_ACCURATE", "rawDataSize", "snapshot-count"), ""),
+    **dict.fromkeys(("current-snapshot-id", "current-snapshot-timestamp-ms", "current-snapshot-summary"), ""),
+}
+"""What a table's entry in a Hive metastore says of the rows of a snapshot, and what of its summary, if any."""
 
 _KEPT_BY_GLUE = (
     "Description",

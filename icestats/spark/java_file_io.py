@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,7 +81,7 @@ class _JavaFile(InputFile, OutputFile):
         self._java = java
 
     def __len__(self) -> int:
-        with _asked(self._session, self.location):
+        with self._read():
             return int(self._java.newInputFile(self.location).getLength())
 
     def exists(self) -> bool:
@@ -89,7 +89,7 @@ class _JavaFile(InputFile, OutputFile):
             return bool(self._java.newInputFile(self.location).exists())
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002 - PyIceberg's name for it
-        with _asked(self._session, self.location):
+        with self._read():
             file = self._java.newInputFile(self.location)
             raw = _JavaReader(self._session, self.location, file.newStream(), file.getLength())
         return cast(InputStream, io.BufferedReader(raw, _BLOCK_BYTES))
@@ -102,6 +102,22 @@ class _JavaFile(InputFile, OutputFile):
             file = self._java.newOutputFile(self.location)
             stream = file.createOrOverwrite() if overwrite else file.create()
         return cast(OutputStream, _JavaWriter(self._session, self.location, stream))
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        """Raise as `_asked`, and FileNotFoundError where the file is gone: S3's and others say so in their own ways."""
+        try:
+            with _asked(self._session, self.location):
+                yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            is_there = True
+            with suppress(OSError):
+                is_there = self.exists()
+            if is_there:
+                raise
+            raise FileNotFoundError(str(error)) from error
 
 
 class _JavaStream(io.RawIOBase):

@@ -93,6 +93,21 @@ def test_hive_and_impala_read_the_table_as_before(change, table, metastore):
     assert after.sd == before.sd
 
 
+def test_figures_of_rows_are_none_of_the_rows_before(table, metastore):
+    """Java's and Hive's: how many rows there are, and that the statistics of columns, as `export` writes them, hold."""
+    accurate = '{"COLUMN_STATS":{"a":"true"}}'
+    figures = {"numRows": "7", "numFiles": "7", "COLUMN_STATS_ACCURATE": accurate, "current-snapshot-id": "7"}
+    metastore.table.parameters |= figures
+    with serve(metastore) as uri:
+        opened = icestats.load("db.t", catalog={"type": "hive", "uri": uri})
+        opened.compute(manifests=True).commit()
+        assert figures.items() <= metastore.table.parameters.items()
+        total = opened.overview().record_count + len(ROWS)
+        assert not writers.append(opened.refresh(), ROWS).message
+    left = {name: value for name, value in metastore.table.parameters.items() if name in figures}
+    assert left == {"numRows": str(total), "numFiles": str(opened.overview().data_file_count + 1)}
+
+
 @pytest.mark.parametrize("said", ["false", "off"])
 def test_a_table_whose_writers_take_no_locks_is_refused(table, metastore, said):
     """A commit that comes in while PyIceberg holds its lock would be lost."""

@@ -25,6 +25,8 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CallError, CatalogError, CommitError, MetadataError, TableNotFoundError, UnsupportedError
 from icestats.iceberg.catalog import load_iceberg_table as load
 from icestats.iceberg.storage import local_path
+from icestats.spark import session_catalog
+from icestats.spark.java_file_io import JavaFileIO
 from icestats.spark.session import ICEBERG_CATALOG, active
 from icestats.spark.session_catalog import SessionCatalog
 from icestats.spark.table_writes import run_rewrite_manifests
@@ -262,6 +264,60 @@ def test_a_table_that_is_dropped_and_made_anew_takes_no_commit(session, make):
     with pytest.raises(CommitError, match="is another table now, dropped and made anew"):
         computed.commit(on_step=make_anew)
     assert registered(session, table) == ([], [])
+
+
+OWN_WORDS = """
+package icestats.tests;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.SeekableInputStream;
+
+public class OwnWords extends org.apache.iceberg.hadoop.HadoopFileIO {
+  public OwnWords(org.apache.hadoop.conf.Configuration conf) { super(conf); }
+
+  public InputFile newInputFile(String path) {
+    final InputFile file = super.newInputFile(path);
+    return new InputFile() {
+      public boolean exists() { return file.exists(); }
+      public String location() { return file.location(); }
+      public SeekableInputStream newStream() { return file.newStream(); }
+      public long getLength() {
+        if (!file.exists()) throw new IllegalStateException("(Service: S3, Status Code: 404)");
+        return file.getLength();
+      }
+    };
+  }
+
+  public Iterable listPrefix(String prefix) {
+    throw new IllegalStateException("(Service: S3, Status Code: 403)");
+  }
+}
+"""
+"""As `S3FileIO`, which raises AWS's own errors, not Iceberg's: for the length of a file that is gone, for a list."""
+
+
+def test_what_a_storage_says_in_its_own_words_is_understood(session, make, monkeypatch):
+    jvm = session.sparkContext._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(OWN_WORDS)
+    (maker,) = compiler.getClassLoader().loadClass("icestats.tests.OwnWords").getConstructors()
+    arguments = session.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
+
+    class OwnWords(JavaFileIO):
+        def __init__(self, session, java):
+            arguments[0] = java.conf()
+            super().__init__(session, maker.newInstance(arguments))
+
+    monkeypatch.setattr(session_catalog, "JavaFileIO", OwnWords)
+    table = make("viewed", "own_words")
+    path = table.compute(columns=["id"]).commit().files[0]["path"]
+    insert(session, table.name, 1000, 1010)
+    table = table.refresh()
+    table._source.catalog.file_io.delete(path)
+    (warning,) = [one for one in table.compute(columns=["price"]).commit().warnings if path in one]
+    assert warning == f"an ancestor's statistics are not carried forward: {path}: no such file"
+    with pytest.raises(MetadataError, match=r"metadata: cannot be read: .*Status Code: 403"):
+        table.orphans()
 
 
 def test_a_table_of_format_version_3_takes_statistics(session, make):
