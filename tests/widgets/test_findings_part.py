@@ -174,6 +174,31 @@ def test_a_table_whose_manifests_cannot_be_read_is_not_said_to_have_no_problems(
     assert [block["text"] for block in document["blocks"]] == [f"{manifest.manifest_path}: no such file"]
 
 
+def test_a_layout_that_cannot_be_measured_again_leaves_nothing_of_the_one_before(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """The roll-ups of its manifests are known, and one of them is gone."""
+    columns = [NestedField(1, "part", LongType(), required=False), NestedField(2, "id", LongType(), required=False)]
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    table = catalog.create_table("db.overlapping", Schema(*columns), partition_spec=spec)
+    rows = pa.table({"part": list(range(9)), "id": list(range(9))})
+    for _ in range(4):
+        table.append(rows)
+    explorer = icestats.load("db.overlapping", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    part = explorer.parts["findings"]
+    assert any("overlap" in block["title"] for block in find_blocks(part, "card"))
+    table.overwrite(rows)
+    explorer.state.table.refresh().manifests()
+    gone = table.current_snapshot().manifests(table.io)[0].manifest_path
+    local_path(gone).unlink()
+    explorer.state.table = explorer.state.table.refresh()
+    assert explorer.wait()
+    assert explorer.state.manifests is not None
+    assert part.document()["blocks"][0]["text"] == f"{gone}: no such file"
+    assert not any("overlap" in block["title"] for block in find_blocks(part, "card"))
+
+
 def test_a_table_of_many_columns_shows_the_first_findings(part: Part, explorer: Explorer) -> None:
     """The others are a click away."""
     from dataclasses import replace

@@ -87,6 +87,13 @@ class QuestionCoordinator(StateReader):
                     delivery = partial(self._excuse, part, error)
                 self._background.deliver_part(delivery)
 
+    def _show(self, part: str, found: Any) -> None:
+        # Estimates come after their plan, or fail: those of another snapshot say nothing of this one.
+        before = self._state.plan
+        if part == "plan" and found is not None and (before is None or before.snapshot_id != found.snapshot_id):
+            self._state.estimates = None
+        super()._show(part, found)
+
     def _drop_other(self) -> None:
         # A plan of another snapshot says nothing of this one.
         state = self._state
