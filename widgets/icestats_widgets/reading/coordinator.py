@@ -118,7 +118,7 @@ class Coordinator(StateReader):
 
     def _read_table(self) -> None:
         self._known_part = ()
-        self._state.asked_part = None
+        self._state.asked_part = self._state.part_sketches = None
         self.read_overview()
         self.read_rollups()
         # Traitlets tells nobody of manifests that equal those of before.

@@ -36,7 +36,7 @@ class QuestionCoordinator(StateReader):
         state.observe(lambda _: self.drop("workload"), "table")
         state.observe(lambda _: self.drop("plan_comparison"), [*asked, "table"])
         state.observe(lambda _: self._rolled_up(), "manifests")
-        state.observe(lambda _: self._look_again(), "table")
+        state.observe(lambda change: self._look_again(change.old, change.new), "table")
         state.observe(lambda _: self._suggest(), "columns")
 
     def ask(self) -> None:
@@ -87,6 +87,13 @@ class QuestionCoordinator(StateReader):
                     delivery = partial(self._excuse, part, error)
                 self._background.deliver_part(delivery)
 
+    def _show(self, part: str, found: Any) -> None:
+        # Estimates come after their plan, or fail: those of another snapshot say nothing of this one.
+        before = self._state.plan
+        if part == "plan" and found is not None and (before is None or before.snapshot_id != found.snapshot_id):
+            self._state.estimates = None
+        super()._show(part, found)
+
     def _drop_other(self) -> None:
         # A plan of another snapshot says nothing of this one.
         state = self._state
@@ -103,9 +110,10 @@ class QuestionCoordinator(StateReader):
         if is_small(self._state):
             self.read_layout()
 
-    def _look_again(self) -> None:
-        # Traitlets tells nobody of manifests that equal those of before: what had failed would not be tried again.
-        if "layout_report" in self._state.notes:
+    def _look_again(self, before: Table, now: Table) -> None:
+        # Traitlets tells nobody of manifests that equal those of before: what had failed would not be tried again, and
+        # what is advised would be of an earlier partition spec, or of properties as they were.
+        if "layout_report" in self._state.notes or _advised_of(before) != _advised_of(now):
             self._rolled_up()
 
     def _suggest(self) -> None:
@@ -113,6 +121,12 @@ class QuestionCoordinator(StateReader):
         if state.columns is not None:
             ideas = suggest_filters(state.columns, state.table.schema)
             state.ideas = [idea for idea in ideas if check_filter(idea, state.table).fits]
+
+
+def _advised_of(table: Table) -> tuple[Any, ...]:
+    """Return what the findings of a layout are of, beside the manifests."""
+    metadata = table.metadata
+    return metadata.default_spec_id, metadata.specs, table.schema, metadata.properties
 
 
 def is_small(state: ExplorerState) -> bool:
