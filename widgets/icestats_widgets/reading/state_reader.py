@@ -34,7 +34,7 @@ class StateReader:
 
     def drop(self, part: str) -> None:
         """Take out what belongs to a trait of the state; what is being read of it is not put there any more."""
-        self._background.run(part, lambda: None, lambda _: None, lambda _: None)
+        self._background.drop(part)
         # At once: what is read next may fail, and would leave it there.
         self._show(part, None)
 
