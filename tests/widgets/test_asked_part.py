@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -172,6 +173,39 @@ def test_of_a_partition_that_is_newer_than_the_sketches_nothing_is_said_to_be_no
     assert "1 commit behind" in about
     ask(explorer, "at < '2025-01-01T00:00:00+00:00'")
     assert [row["ndv"] for row in explorer.parts["columns"].to_arrow().to_pylist()] == [0] * 4
+
+
+def test_sketches_by_partition_of_the_table_as_it_was_are_not_shown_with_rows_of_today(
+    catalog: SqlCatalog, explorer: Explorer
+) -> None:
+    """Others append, and the sketches are read after the figures of the manifests."""
+    ask(explorer, DAY)
+    catalog.load_table("db.hostile").append(build_rows(0))
+    table, is_read = LateSketches(explorer.state.table.refresh()), threading.Event()
+    explorer.state.observe(lambda change: is_read.set() if change.new is not None else None, "asked_part")
+    explorer.state.table = table
+    assert is_read.wait(60)
+    (row, *_) = explorer.parts["columns"].to_arrow().to_pylist()
+    assert (row["name"], row["value_count"], row["ndv"]) == ("id", 48, None)
+    table.gate.set()
+    assert explorer.wait()
+    (row, *_) = explorer.parts["columns"].to_arrow().to_pylist()
+    assert row["ndv"] == 24
+    assert "1 commit behind" in dict(row["provenance"])["ndv"]
+
+
+class LateSketches:
+    """A table whose sketches by partition are told once a gate is open."""
+
+    def __init__(self, table: icestats.Table) -> None:
+        self._table, self.gate = table, threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def merge_partition_sketches(self, *arguments: Any, **options: Any) -> Any:
+        assert self.gate.wait(60)
+        return self._table.merge_partition_sketches(*arguments, **options)
 
 
 def test_without_sketches_by_partition_the_columns_have_what_the_manifests_say(hostile_table: icestats.Table) -> None:

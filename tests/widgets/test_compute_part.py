@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,49 @@ def test_the_error_of_distinct_values_is_that_of_the_answer(
     told = f"≈ {known['ndv']:,} ± {known['ndv_relative_error']:.1%}"
     (found,), (accuracy,) = build_found_rows(statistics), build_accuracy_rows(statistics, {}, None)
     assert [found["cells"][4]["t"], accuracy["cells"][2]["t"]] == [told, told]
+
+
+def test_what_was_estimated_before_a_commit_is_of_the_filter_that_is_shown(hostile_table: icestats.Table) -> None:
+    """Another filter is asked while it is committed, and estimated after it."""
+    table, is_shown = SlowlyEstimated(hostile_table), threading.Event()
+    explorer = Explorer(table)  # type: ignore[arg-type]
+    assert explorer.wait()
+    explorer.state.row_filter = "id < 3"
+    assert explorer.wait()
+    panel, estimates = explorer.parts["compute"], explorer.parts["estimates"]
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    explorer.state.row_filter = "id < 90"
+    explorer.state.observe(lambda _: is_shown.set(), "table")
+    press(panel, "commit")
+    assert is_shown.wait(60)
+    table.gate.set()
+    assert explorer.wait()
+    assert explorer.state.report.committed
+    assert explorer.state.estimates.row_filter == "id < 90"
+    assert {row["before"] for row in find_rows(estimates, "sources")} == {"–"}
+    panel.act("kind_partitions", True)
+    press(panel, "start")
+    assert explorer.wait()
+    press(panel, "commit")
+    assert explorer.wait()
+    assert {row["before"] for row in find_rows(estimates, "sources")} == {"90", "unknown"}
+
+
+class SlowlyEstimated:
+    """A table in which the rows of one filter are estimated, and told once a gate is open."""
+
+    def __init__(self, table: icestats.Table) -> None:
+        self._table, self.gate = table, threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def estimate(self, row_filter: str, **options: Any) -> Any:
+        found = self._table.estimate(row_filter, **options)
+        assert row_filter != "id < 90" or self.gate.wait(60)
+        return found
 
 
 def test_there_is_no_code_where_there_is_nothing_to_compute(explorer: Explorer, empty_table: icestats.Table) -> None:

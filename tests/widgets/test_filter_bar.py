@@ -40,6 +40,7 @@ from pyiceberg.types import (
 import icestats
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.metadata import Schema as IcestatsSchema
+from icestats.iceberg.storage import local_path
 from icestats_widgets.page.filter_bar import describe_outlook
 from icestats_widgets.reading.filters.asked_filter import add_clause, add_range, effective_filter
 from icestats_widgets.reading.filters.filter_completion import complete_filter
@@ -402,6 +403,28 @@ def test_a_table_that_vanishes_is_said_in_the_bar(hostile_table: icestats.Table)
     assert asked.state.plan is plan
     assert ".avro" in document["error"]
     assert document["summary"] == ""
+
+
+def test_rows_of_the_snapshot_before_do_not_stand_beside_the_plan_of_this_one(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """A manifest that the plan does not need is gone: the rows cannot be estimated again."""
+    by_day = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+    table = catalog.create_table("db.days", Schema(NestedField(1, "day", LongType())), partition_spec=by_day)
+    table.append(pa.table({"day": [1] * 10}))
+    asked = Asked(icestats.load("db.days", catalog=catalog_properties))
+    assert asked.type("day = 1")["summary"].endswith(", 10 rows")
+    for day in (1, 2):
+        table.append(pa.table({"day": [day] * 5}))
+    gone = max(table.current_snapshot().manifests(table.io), key=lambda one: one.sequence_number or 0)
+    local_path(gone.manifest_path).unlink()
+    asked.state.table = asked.state.table.refresh()
+    asked.wait()
+    assert asked.state.plan.steps[-1].kept_rows == 15
+    assert asked.bar.document()["summary"].startswith("2 of 3 files")
+    assert "row" not in asked.bar.document()["summary"]
+    assert asked.state.estimates is None
+    assert gone.manifest_path in asked.state.notes["estimates"]
 
 
 def test_an_empty_table_has_a_bar(empty_table: icestats.Table) -> None:

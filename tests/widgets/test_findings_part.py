@@ -71,6 +71,35 @@ def test_what_sets_a_property_for_ever_comes_after_compaction(part: Part) -> Non
     assert part.document()["caption"].startswith(f"{len([t for t in titles if t.startswith('warning')])} warnings")
 
 
+@pytest.mark.parametrize("is_of_spec", [True, False])
+def test_what_is_advised_is_of_the_table_as_reload_has_read_it(
+    catalog: SqlCatalog, catalog_properties: dict[str, str], is_of_spec: bool
+) -> None:
+    """Others change its partition spec, or set the property that is advised: no manifest is another one."""
+    columns = [NestedField(1, "part", LongType(), required=False), NestedField(2, "id", LongType(), required=False)]
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    table = catalog.create_table("db.overlapping", Schema(*columns), partition_spec=spec)
+    for _ in range(4):
+        table.append(pa.table({"part": list(range(9)), "id": list(range(9))}))
+    explorer = icestats.load("db.overlapping", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    part = explorer.parts["findings"]
+    advised = [one["fix"] for one in part.to_arrow().to_pylist()]
+    assert any("SET TBLPROPERTIES" in fix and "sort_by => array('part')" in fix for fix in advised)
+    if is_of_spec:
+        with table.update_spec() as change:
+            change.remove_field("part")
+    else:
+        with table.transaction() as change:
+            change.set_properties({"commit.manifest.target-size-bytes": "6000"})
+    explorer.state.table = explorer.state.table.refresh()
+    assert explorer.wait()
+    fixes = [one.fix for one in explorer.state.table.layout().findings]
+    assert [one["fix"] for one in part.to_arrow().to_pylist() if one["fix"].startswith(("ALTER", "CALL"))] == fixes
+    assert not any("SET TBLPROPERTIES" in fix for fix in fixes)
+    assert any("sort_by => array('part')" in fix for fix in fixes) is not is_of_spec
+
+
 def test_each_opens_to_its_evidence_its_fix_and_its_cost(explorer: Explorer, part: Part) -> None:
     """One click; what is not known is said; what stays set is said."""
     small = find_card(part, "Small files")
@@ -143,6 +172,31 @@ def test_a_table_whose_manifests_cannot_be_read_is_not_said_to_have_no_problems(
     document = explorer.parts["findings"].document()
     assert document["caption"] == ""
     assert [block["text"] for block in document["blocks"]] == [f"{manifest.manifest_path}: no such file"]
+
+
+def test_a_layout_that_cannot_be_measured_again_leaves_nothing_of_the_one_before(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """The roll-ups of its manifests are known, and one of them is gone."""
+    columns = [NestedField(1, "part", LongType(), required=False), NestedField(2, "id", LongType(), required=False)]
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "part"))
+    table = catalog.create_table("db.overlapping", Schema(*columns), partition_spec=spec)
+    rows = pa.table({"part": list(range(9)), "id": list(range(9))})
+    for _ in range(4):
+        table.append(rows)
+    explorer = icestats.load("db.overlapping", catalog=catalog_properties).explore()
+    assert explorer.wait()
+    part = explorer.parts["findings"]
+    assert any("overlap" in block["title"] for block in find_blocks(part, "card"))
+    table.overwrite(rows)
+    explorer.state.table.refresh().manifests()
+    gone = table.current_snapshot().manifests(table.io)[0].manifest_path
+    local_path(gone).unlink()
+    explorer.state.table = explorer.state.table.refresh()
+    assert explorer.wait()
+    assert explorer.state.manifests is not None
+    assert part.document()["blocks"][0]["text"] == f"{gone}: no such file"
+    assert not any("overlap" in block["title"] for block in find_blocks(part, "card"))
 
 
 def test_a_table_of_many_columns_shows_the_first_findings(part: Part, explorer: Explorer) -> None:

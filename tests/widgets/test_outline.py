@@ -47,6 +47,8 @@ def test_a_window_is_a_piece_of_the_whole(tree: Block, offset: int, count: int) 
     for key in keys:
         found, row = outline.find(key)[-1]
         assert (f"{found.prefix}{row}", len(outline.find(key))) == (key.rsplit("/", 1)[-1], key.count("/") + 1)
+    # As a click asks that comes after fewer rows.
+    assert outline.find(f"{tree.prefix}{tree.row_count}") == []
 
 
 @given(COUNTS, st.booleans())

@@ -171,8 +171,9 @@ function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow 
   const [active, setActive] = useState(0);
   const [hasFocus, setHasFocus] = useState(false);
   const focusNext = useRef(-1);
-  // A row that was chosen before it was there.
-  const awaited = useRef(-1);
+  // A row that was chosen before it was there, and what was seen in its place.
+  const awaited = useRef(/** @type {{ row: number, seen: Row | undefined } | null} */ (null));
+  const chooseLater = (/** @type {number} */ number) => void (awaited.current = { row: number, seen: store.before.get(number) });
   const row = Math.max(0, Math.min(active, extent.row_count - 1));
   const move = (/** @type {number} */ wanted) => {
     const next = Math.max(0, Math.min(extent.row_count - 1, wanted));
@@ -184,7 +185,7 @@ function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow 
   const chooseHere = () => {
     const here = store.rows.get(row);
     if (here) choose(here);
-    else awaited.current = row;
+    else chooseLater(row);
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
     const line = /** @type {Element} */ (event.target);
@@ -213,9 +214,10 @@ function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow 
     if (focused) /** @type {HTMLElement} */ (focused).focus({ preventScroll: true });
     focusNext.current = -1;
     const here = store.rows.get(row);
-    if (awaited.current === row && !here) return;
-    if (awaited.current === row && here) choose(here);
-    awaited.current = -1;
+    const isAwaited = awaited.current?.row === row;
+    if (isAwaited && !here) return;
+    if (isAwaited && here && isSame(awaited.current?.seen ?? here, here)) choose(here);
+    awaited.current = null;
   });
   const goTo = (/** @type {Element} */ target) => {
     setActive(rowNumber(target));
@@ -226,7 +228,7 @@ function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow 
     onFocusIn: (/** @type {any} */ event) => (setHasFocus(true), goTo(event.target)),
     onFocusOut: () => setHasFocus(false),
   };
-  return { row, hasFocus, goTo, handlers, chooseLater: (/** @type {number} */ number) => void (awaited.current = number) };
+  return { row, hasFocus, goTo, handlers, chooseLater };
 }
 
 /** The cell under the pointer, if its text is cut short. */
@@ -254,6 +256,13 @@ function copyText(store, selected, seen) {
   const texts = (chosen.length ? chosen : here).map((row) => seen.map(({ place }) => row.cells[place]?.t ?? ""));
   return buildTsv([seen.map(({ column }) => column.title), ...texts]);
 }
+
+/**
+ * Whether two rows are of the same thing: of other rows a key may be that of another one.
+ * @param {Row} one
+ * @param {Row} other
+ */
+const isSame = (one, other) => one.key === other.key && one.cells[0]?.t === other.cells[0]?.t;
 
 /** @param {Element} element */
 const rowNumber = (element) => Number(/** @type {HTMLElement | null} */ (element.closest("[data-row]"))?.dataset.row ?? 0);

@@ -99,6 +99,21 @@ test("a click on a row that is not here yet counts when it comes", async () => {
   assert.deepEqual(page.sent("tree.files.choose"), [{ key: "file-1003", is_selected: false, is_open: false }]);
 });
 
+test("a click on what was there before counts only if the same comes", async () => {
+  await scroll(26 * 1_000);
+  const rows = Array.from({ length: 59 }, (_, place) => makeRow(976 + place));
+  await page.receive({ kind: "rows", grid: "tree.files", offset: 976, row_count: 450_000, rows, number: 1 });
+  for (const [number, shift] of [[2, 1], [3, 0]]) {
+    await page.set("part_tree", tree({ number }));
+    assert.match(page.find(rowOf(1_003)).textContent, /1003/);
+    await page.click(`${rowOf(1_003)} [role=gridcell]`);
+    const moved = rows.map((_, place) => makeRow(976 + place + shift));
+    await page.receive({ kind: "rows", grid: "tree.files", offset: 976, row_count: 450_000, rows: moved, number });
+    assert.deepEqual(page.sent("tree.files.choose").map((act) => act.key), shift ? [] : ["file-1003"]);
+    await page.receive({ kind: "rows", grid: "tree.files", offset: 976, row_count: 450_000, rows, number });
+  }
+});
+
 test("a cell's button says its action, and does not choose the row", async () => {
   await page.click(`${rowOf(0)} .icestats-cell-button`);
   assert.deepEqual(page.sent("statistics.fill"), [{ key: "file-0", column: "state" }]);

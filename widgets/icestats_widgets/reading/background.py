@@ -56,6 +56,11 @@ class Background:
             self._threads[thread] = (kind, number)
         thread.start()
 
+    def drop(self, kind: str) -> None:
+        """Drop the running work of a kind: its result is not delivered."""
+        with self._lock:
+            self._newest[kind] = self._newest.get(kind, 0) + 1
+
     def deliver_part(self, deliver: Callable[[], object]) -> bool:
         """Deliver partial results; call it from within the work.
 

@@ -14,6 +14,7 @@ from icestats.table.statistics import CommitReport, RemovalReport, Statistics, c
 from icestats.table.table import Table
 from icestats_widgets.reading.background import Background, explain_error
 from icestats_widgets.reading.compute_request import ComputeRequest
+from icestats_widgets.reading.filters.asked_filter import effective_filter
 from icestats_widgets.reading.state_reader import read_anew
 from icestats_widgets.state import ExplorerState
 
@@ -204,7 +205,10 @@ class Computation:
         self._state.report, table, unread = outcome
         self._state.set_note("compute", unread)
         self._state.phase = "committed"
-        self._state.earlier_estimates = self._state.estimates
+        estimates = self._state.estimates
+        # While the filter is being estimated, what stands there is of an earlier one.
+        is_same = estimates is not None and estimates.row_filter == effective_filter(self._state)
+        self._state.earlier_estimates = estimates if is_same else None
         self._state.table = table
 
     def _undone(self, outcome: tuple[RemovalReport, Table, str | None]) -> None:

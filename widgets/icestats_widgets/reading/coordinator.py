@@ -69,6 +69,8 @@ class Coordinator(StateReader):
         """Start to read everything else: the roll-ups of the manifests, and the committed statistics."""
         table = self._state.table
         for part in _ROLLED_UP:
+            # What is made of the roll-ups of an earlier table is not shown while these are read.
+            self._background.drop(part)
             self._state.set_loading(part, loading=True)
         read = partial(table.read, progress=self._tell_progress())
         self._background.run("rollups", read, self._rolled_up, self._not_rolled_up)
@@ -118,7 +120,7 @@ class Coordinator(StateReader):
 
     def _read_table(self) -> None:
         self._known_part = ()
-        self._state.asked_part = None
+        self._state.asked_part = self._state.part_sketches = None
         self.read_overview()
         self.read_rollups()
         # Traitlets tells nobody of manifests that equal those of before.

@@ -35,31 +35,36 @@ class QuestionCoordinator(StateReader):
         state.observe(lambda _: self.ask(), [*asked, "table"])
         state.observe(lambda _: self.drop("workload"), "table")
         state.observe(lambda _: self.drop("plan_comparison"), [*asked, "table"])
-        state.observe(lambda _: self._rolled_up(), "manifests")
-        state.observe(lambda _: self._look_again(), "table")
+        state.observe(lambda _: self._await_layout(), "table")
+        state.observe(lambda change: self._loaded(change.old - change.new), "loading")
         state.observe(lambda _: self._suggest(), "columns")
 
     def ask(self) -> None:
         """Plan and estimate what the state asks. A plan that fails leaves the last one standing, with a note."""
         state = self._state
         row_filter, manifest_paths, table = effective_filter(state), asked_manifests(state), state.table
-        questions: dict[str, Callable[[], Any]] = {"plan": lambda: None, "estimates": lambda: None}
-        if row_filter is not None:
-            for part in questions:
-                state.set_loading(part, loading=True)
-            self._foresee(table, row_filter, manifest_paths)
-            questions["plan"] = partial(table.plan, row_filter, manifest_paths=manifest_paths)
-            questions["estimates"] = partial(table.estimate, row_filter, sources=affordable_sources(state))
+        # What is still read or counted is of an earlier question, or of the table as it was.
+        for kind in ("question", "outlook", "estimates"):
+            self._background.drop(kind)
+        state.outlook = None
+        if row_filter is None:
+            for part in ("plan", "estimates"):
+                self._show(part, None)
+            return
+        for part in ("plan", "estimates"):
+            state.set_loading(part, loading=True)
+        self._foresee(table, row_filter, manifest_paths)
+        questions = {
+            "plan": partial(table.plan, row_filter, manifest_paths=manifest_paths),
+            "estimates": partial(table.estimate, row_filter, sources=affordable_sources(state)),
+        }
         self._background.run("question", partial(self._answer, questions), lambda _: None, lambda _: None)
-        # Rows that are still counted are of an earlier question, or of the table as it was.
-        self._background.run("estimates", lambda: None, lambda _: None, lambda _: None)
 
     def _foresee(self, table: Table, row_filter: str, manifest_paths: tuple[str, ...] | None) -> None:
         # Not in the queue of plans: the manifests of a large table are read for seconds, while a person types on.
         def read() -> tuple[str, tuple[str, ...] | None, PlanOutlook]:
             return row_filter, manifest_paths, table.plan_outlook(row_filter, manifest_paths=manifest_paths)
 
-        self._state.outlook = None
         self._background.run("outlook", read, partial(setattr, self._state, "outlook"), lambda _: None)
 
     def count(self) -> None:
@@ -87,6 +92,13 @@ class QuestionCoordinator(StateReader):
                     delivery = partial(self._excuse, part, error)
                 self._background.deliver_part(delivery)
 
+    def _show(self, part: str, found: Any) -> None:
+        # Estimates come after their plan, or fail: those of another snapshot say nothing of this one.
+        before = self._state.plan
+        if part == "plan" and found is not None and (before is None or before.snapshot_id != found.snapshot_id):
+            self._state.estimates = None
+        super()._show(part, found)
+
     def _drop_other(self) -> None:
         # A plan of another snapshot says nothing of this one.
         state = self._state
@@ -94,7 +106,14 @@ class QuestionCoordinator(StateReader):
         if state.plan is not None and state.plan.snapshot_id != snapshot_id:
             state.plan = state.estimates = None
 
-    def _rolled_up(self) -> None:
+    def _await_layout(self) -> None:
+        self._background.drop("layout_report")
+        self._state.set_loading("layout_report", loading=self._state.layout_report is not None)
+
+    def _loaded(self, parts: frozenset[str]) -> None:
+        # Not the manifests are followed: traitlets tells nobody of those that equal the ones before.
+        if "manifests" not in parts:
+            return
         self.drop("layout_report")
         if self._state.manifests is None:
             return
@@ -102,11 +121,6 @@ class QuestionCoordinator(StateReader):
         self._background.run("warm", partial(self._state.table.plan_outlook, "true"), lambda _: None, lambda _: None)
         if is_small(self._state):
             self.read_layout()
-
-    def _look_again(self) -> None:
-        # Traitlets tells nobody of manifests that equal those of before: what had failed would not be tried again.
-        if "layout_report" in self._state.notes:
-            self._rolled_up()
 
     def _suggest(self) -> None:
         state = self._state

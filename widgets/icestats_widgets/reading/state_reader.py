@@ -34,7 +34,9 @@ class StateReader:
 
     def drop(self, part: str) -> None:
         """Take out what belongs to a trait of the state; what is being read of it is not put there any more."""
-        self._background.run(part, lambda: None, partial(self._show, part), partial(self._excuse, part))
+        self._background.drop(part)
+        # At once: what is read next may fail, and would leave it there.
+        self._show(part, None)
 
     def _show(self, part: str, found: Any) -> None:
         setattr(self._state, part, found)

@@ -1722,7 +1722,11 @@ function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow 
   const [active, setActive] = d2(0);
   const [hasFocus, setHasFocus] = d2(false);
   const focusNext = T2(-1);
-  const awaited = T2(-1);
+  const awaited = T2(
+    /** @type {{ row: number, seen: Row | undefined } | null} */
+    null
+  );
+  const chooseLater = (number) => void (awaited.current = { row: number, seen: store.before.get(number) });
   const row = Math.max(0, Math.min(active, extent.row_count - 1));
   const move = (wanted) => {
     const next = Math.max(0, Math.min(extent.row_count - 1, wanted));
@@ -1734,7 +1738,7 @@ function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow 
   const chooseHere = () => {
     const here = store.rows.get(row);
     if (here) choose(here);
-    else awaited.current = row;
+    else chooseLater(row);
   };
   const onKeyDown = (event) => {
     const line = (
@@ -1769,9 +1773,10 @@ function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow 
     if (focused) focused.focus({ preventScroll: true });
     focusNext.current = -1;
     const here = store.rows.get(row);
-    if (awaited.current === row && !here) return;
-    if (awaited.current === row && here) choose(here);
-    awaited.current = -1;
+    const isAwaited = awaited.current?.row === row;
+    if (isAwaited && !here) return;
+    if (isAwaited && here && isSame(awaited.current?.seen ?? here, here)) choose(here);
+    awaited.current = null;
   });
   const goTo = (target) => {
     setActive(rowNumber(target));
@@ -1782,7 +1787,7 @@ function useCursor({ frame, store, extent, top, scroll, choose, toggle, openRow 
     onFocusIn: (event) => (setHasFocus(true), goTo(event.target)),
     onFocusOut: () => setHasFocus(false)
   };
-  return { row, hasFocus, goTo, handlers, chooseLater: (number) => void (awaited.current = number) };
+  return { row, hasFocus, goTo, handlers, chooseLater };
 }
 function useCut() {
   const [cut, setCut] = d2(
@@ -1811,6 +1816,7 @@ function copyText(store, selected, seen) {
   const texts = (chosen.length ? chosen : here).map((row) => seen.map(({ place }) => row.cells[place]?.t ?? ""));
   return buildTsv([seen.map(({ column }) => column.title), ...texts]);
 }
+var isSame = (one, other) => one.key === other.key && one.cells[0]?.t === other.cells[0]?.t;
 var rowNumber = (element) => Number(
   /** @type {HTMLElement | null} */
   element.closest("[data-row]")?.dataset.row ?? 0
@@ -2246,8 +2252,8 @@ function useReportedWidths(root) {
         figure.dataset.figure ?? ""
       ] = figure.clientWidth;
     }
-    const isSame = Object.entries(widths).every(([name, pixels]) => Math.abs((told.current[name] ?? 0) - pixels) < CHANGED_PIXELS);
-    if (isSame) return;
+    const isSame2 = Object.entries(widths).every(([name, pixels]) => Math.abs((told.current[name] ?? 0) - pixels) < CHANGED_PIXELS);
+    if (isSame2) return;
     told.current = { ...told.current, ...widths };
     link.act("page.width", { figures: widths });
   };

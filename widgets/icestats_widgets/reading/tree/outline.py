@@ -130,8 +130,11 @@ class Outline:
         for step in key.split("/"):
             if block is None or step[:1] != block.prefix or not step[1:].isdecimal():
                 return []
-            path.append((block, int(step[1:])))
-            block = block.open.get(int(step[1:]))
+            row = int(step[1:])
+            if row >= block.row_count:
+                return []
+            path.append((block, row))
+            block = block.open.get(row)
         return path
 
 
