@@ -17,7 +17,7 @@ Dialect = Literal["spark", "duckdb"]
 
 _QUOTES = {"spark": "`", "duckdb": '"'}
 _SPARK_TIMES = {"timestamp": "timestamp_ntz", "timestamp_ns": "timestamp_ntz"}
-_SPARK_TIMES |= {"timestamptz": "timestamp", "timestamptz_ns": "timestamp"}
+_SPARK_TIMES |= {"timestamptz": "timestamp_ltz", "timestamptz_ns": "timestamp_ltz"}
 _TYPES = {"spark": {"uuid": "string", **_SPARK_TIMES}, "duckdb": {"timestamptz_ns": "timestamptz"}}
 """What a dialect calls Iceberg's types, where it has a name of its own."""
 _GREGORIAN_DAY = -141_427

@@ -8,6 +8,7 @@ import icestats
 from icestats.snapshot.filter_sql import build_sql
 from icestats.spark import optimizer
 from icestats.spark.optimizer import count_with_spark
+from icestats.spark.plain_sql import changed_settings
 
 pytestmark = pytest.mark.spark
 NAMESPACE = "icestats.counted"
@@ -157,6 +158,21 @@ def test_counting_leaves_the_zone_of_the_session_alone(spark, namespace, monkeyp
         spark.conf.set(name, before)
     assert counts == list(filters.values())
     assert zones == {"Europe/Berlin"}
+
+
+def test_moments_have_a_zone_where_those_of_the_session_have_none(spark, namespace):
+    """To such a session `timestamp` is a type without a zone: Spark left out the one of a text, and took its own."""
+    spark.sql(
+        f"create table {namespace}.moments using iceberg tblproperties ('write.format.default' = 'orc') as "
+        "select timestamp_ltz '2026-10-24 22:00:00Z' + make_dt_interval(0, id) at from range(5)"
+    ).collect()
+    table = icestats.load(f"{namespace}.moments")
+    filters = {"at >= '2026-10-25T00:00:00+00:00'": 3, "at < '2026-10-25T01:00:00+02:00'": 1, "at < 0": 0}
+    conditions = [build_sql(table._ask(one).predicate, table.schema, "spark", exact=True) for one in filters]
+    settings = {"spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.session.timeZone": "America/New_York"}
+    with changed_settings(spark, settings):
+        counts = count_with_spark(spark, table._source, table.snapshot, table.schema, conditions)
+    assert counts == list(filters.values())
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])

@@ -254,3 +254,24 @@ def test_a_numba_that_cannot_be_imported_is_said_in_one_line(small_table, tmp_pa
     )
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert "Numba needs NumPy 2.3 or less" in done.stderr
+
+
+def test_a_numba_that_is_to_compile_nothing_is_said_in_one_line(small_table) -> None:
+    """As some set it to debug functions of their own: the attributes of compiled ones are not there."""
+    code = (
+        "import sys, icestats\n"
+        "try:\n"
+        "    icestats.load(sys.argv[1]).columns()\n"
+        "except icestats.CallError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, small_table.metadata_location],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "ICESTATS_CACHE": "off"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, "")
+    assert "NUMBA_DISABLE_JIT" in done.stdout

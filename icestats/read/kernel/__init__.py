@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -39,3 +40,6 @@ def _import_numba() -> None:
 _importing = Thread(target=_import_numba, daemon=True)
 _importing.start()
 _importing.join()
+
+if getattr(sys.modules.get("numba.core.config"), "DISABLE_JIT", 0):
+    raise CallError("numba compiles nothing here, as NUMBA_DISABLE_JIT says: manifests are not read; unset it")
