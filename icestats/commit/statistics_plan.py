@@ -241,7 +241,7 @@ def build_commit_plan(
         replaced=replaced,
         before=before,
         after=after,
-        effects=_explain_effects(after, columns),
+        effects=_explain_effects(before, after, columns),
         warnings=tuple(warnings.lines),
         current_schema_id=table.metadata.current_schema_id,
         trap=explain_trap(after.blobs, columns),
@@ -266,18 +266,33 @@ def _is_same(
     return present == planned and listed == {blob_key(entry): entry for entry in existing[0].entry.blobs}
 
 
-def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tuple[str, ...]:
+def _explain_effects(
+    before: StatisticsFile | None, after: StatisticsFile, columns: Mapping[int, Column]
+) -> tuple[str, ...]:
     """Return what engines do differently once an entry is in metadata.json: the facts of `engine_statistics.toml`."""
     listed = _columns_with_ndv(after.blobs, columns)
-    if not listed:
-        return (
-            "no NDV is listed in metadata.json: Spark and Impala plan as before, Trino finds no NDV in this file and "
-            "looks no further; Presto reads the file itself",
+    lost = [] if before is None else [one for one in _columns_with_ndv(before.blobs, columns) if one not in listed]
+    effects = []
+    if lost:
+        effects.append(
+            f"Spark and Trino plan this snapshot without the NDV of {_names(lost)}, which metadata.json lists no "
+            "longer, Impala with another snapshot's, if one has any"
         )
-    names = ", ".join(column.name for column in listed)
-    effects = [
-        f"Spark with spark.sql.cbo.enabled=true plans with the NDV of {names}, for exactly this snapshot: "
-        "the next commit of data leaves it without; a session that has the table in its cache, after REFRESH TABLE",
+    if not listed:
+        as_before = "" if lost else "Spark and Impala plan as before, "
+        effects.append(
+            f"no NDV is listed in metadata.json: {as_before}Trino finds no NDV in this file and looks no further; "
+            "Presto reads the file itself"
+        )
+        return tuple(effects)
+    names, of_spark = _names(listed), [column for column in listed if is_found_by_spark(column.name)]
+    if of_spark:
+        effects.append(
+            f"Spark with spark.sql.cbo.enabled=true plans with the NDV of {_names(of_spark)}, for exactly this "
+            "snapshot: the next commit of data leaves it without; a session that has the table in its cache, after "
+            "REFRESH TABLE"
+        )
+    effects += [
         f"Trino plans with the NDV of {names}, for this snapshot and those that descend from it",
         f"Presto plans with the NDV of {names} where no other file is nearer in time, and Impala with "
         "--enable_reading_puffin_stats, the default after 4.5, until a newer one is listed",
@@ -285,6 +300,10 @@ def _explain_effects(after: StatisticsFile, columns: Mapping[int, Column]) -> tu
     ]
     trap = explain_trap(after.blobs, columns)
     return (*effects, trap) if trap else tuple(effects)
+
+
+def _names(columns: Iterable[Column]) -> str:
+    return ", ".join(column.name for column in columns)
 
 
 def is_spark_trapped(version: str) -> bool:
@@ -299,7 +318,8 @@ def is_spark_trapped(version: str) -> bool:
 
 
 def _columns_with_ndv(listed: Iterable[BlobMetadata], columns: Mapping[int, Column]) -> list[Column]:
-    return [columns[entry.field_ids[0]] for entry in listed if entry.type == THETA]
+    named = (entry.field_ids[0] for entry in listed if entry.type == THETA and entry.field_ids)
+    return [columns[field_id] for field_id in named if field_id in columns]
 
 
 def explain_trap(listed: Iterable[BlobMetadata], columns: Mapping[int, Column]) -> str:

@@ -54,6 +54,8 @@ _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH\].*?version:? (\(\d+, \d+\)|\S+) than that in driver:? (\S+?),")
 _NO_AWS = re.compile(r'Missing org\.apache\.iceberg\.aws\.|software/amazon/awssdk|No FileSystem for scheme "s3')
 _NO_INTERPRETER = re.compile(r'Cannot run program "([^"]+)"')
+_NO_ANSWER = re.compile(r'of RPC that terminated with:\s+status = StatusCode\.(\w+)\s+details = "(.*?)"\n', re.S)
+"""What gRPC says, in several lines, where a server of Spark Connect has given no answer of its own."""
 _LOST = re.compile(r"ExecutorLostFailure \(executor \S+ exited.*?\) Reason: ([^\n]+)")
 _OLD_ICEBERG = re.compile(
     r"(?:NoSuchMethodError|NoSuchFieldError|NoClassDefFoundError|ClassNotFoundException|AbstractMethodError|"
@@ -387,7 +389,13 @@ def first_line(error: Exception) -> str:
     """Return what Spark says without its stack trace: of an error in Java, what that says."""
     java = getattr(error, "java_exception", None)
     text = str(error if java is None else java).strip()
-    return one_line(text.partition("\n")[0] or error)
+    return _explain_no_answer(text) or one_line(text.partition("\n")[0] or error)
+
+
+def _explain_no_answer(text: str) -> str:
+    """Say that a server of Spark Connect gave no answer, and may still be at work; nothing: it gave one."""
+    found = _NO_ANSWER.search(text)
+    return f"no answer from the server of Spark Connect ({found[1]}: {one_line(found[2])})" if found else ""
 
 
 def explain_failure(doing: str, text: str) -> IcestatsError:
@@ -400,6 +408,8 @@ def explain_failure(doing: str, text: str) -> IcestatsError:
     """
     if _CANCELLED.search(text):
         return IcestatsError(f"{doing} was cancelled: nothing has been changed")
+    if unanswered := _explain_no_answer(text):
+        return SparkUnavailableError(f"{doing} failed: {unanswered}")
     if found := _VERSIONS.search(text):
         return SparkUnavailableError(
             f"{doing} failed: the executors have Python {'.'.join(re.findall(r'[0-9]+', found[1]))} and the driver "

@@ -42,9 +42,12 @@ HDFS. The last ones are those that clients of one storage take by its own name, 
 `google.cloud.auth.access.token.provider.impl`."""
 _BLANKS = "".join(map(chr, range(33)))
 """What Hadoop takes away in front of a name."""
-_UNKNOWN = re.compile("CommitStateUnknownException|RESTException|ServiceFailureException|UncheckedSQLException")
+_UNKNOWN = re.compile(
+    "CommitStateUnknownException|RESTException|ServiceFailureException|UncheckedSQLException|"
+    "no answer from the server of Spark Connect"
+)
 """What Iceberg raises where the catalog has given no answer, or none that can be read; a broken connection is a
-RESTException."""
+RESTException. A server of Spark Connect goes on without its client."""
 
 Mode = Literal["append", "overwrite partitions"]
 

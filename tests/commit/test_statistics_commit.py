@@ -96,6 +96,25 @@ def test_the_plan_names_the_trap_where_it_applies(table):
     assert "Spark and Impala plan as before" in prepare_commit(table, [kll(table, 1)]).effects[0]
 
 
+@pytest.mark.parametrize(("list_ndv", "lost"), [(["a"], "b"), ([], "a, b")])
+def test_the_plan_names_the_ndvs_that_are_listed_no_longer(table, list_ndv, lost):
+    commit(table, theta(table, 1), theta(table, 2))
+    table.refresh()
+    effects = prepare_commit(table, [theta(table, 1), theta(table, 2)], list_ndv=list_ndv).effects
+    assert effects[0].startswith(f"Spark and Trino plan this snapshot without the NDV of {lost}, which ")
+    assert not any("plan as before" in effect for effect in effects)
+    again = prepare_commit(table, [theta(table, 1), theta(table, 2)]).effects
+    assert not any("without the NDV" in effect for effect in again)
+
+
+def test_the_plan_does_not_say_that_spark_plans_with_an_ndv_that_it_does_not_find(table):
+    with table.update_schema() as update:
+        update.rename_column("b", "unit price")
+    effects = prepare_commit(table, [theta(table, 1), theta(table, 2)]).effects
+    assert [effect.partition(" of ")[2].partition(", for ")[0] for effect in effects[:2]] == ["a", "a, unit price"]
+    assert prepare_commit(table, [theta(table, 2)]).effects[0].startswith("Trino plans with the NDV of unit price,")
+
+
 def test_other_blobs_are_carried_over_and_the_same_ones_are_replaced(table):
     commit(
         table, theta(table, 1, b"old a"), theta(table, 2, b"b", ndv="7"), kll(table, 1, b"old kll"), kll(table, 3, b"c")

@@ -290,6 +290,79 @@ def test_a_job_is_cancelled_by_its_tag(server):
     assert done.stdout.splitlines() == ["the endless job was cancelled: nothing has been changed", "3 set()"]
 
 
+UNANSWERED = f"""
+import socket, sys, threading, time
+from contextlib import suppress
+from pathlib import Path
+from pyspark.sql import SparkSession
+import icestats
+from icestats.errors import CommitError, SparkUnavailableError
+
+begun, go = (Path(sys.argv[2], name) for name in ("begun", "go"))
+ends = []
+
+def pump(source, target):
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+
+def serve():
+    with suppress(OSError):
+        while True:
+            client, server = listener.accept()[0], socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+            ends.extend((client, server))
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=pump, args=pair, daemon=True).start()
+
+def cut_once_begun():
+    while not begun.exists():
+        time.sleep(0.05)
+    for end in (listener, *ends):
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+        end.close()
+
+def wait(batches, begun=str(begun), go=str(go)):
+    import os, time
+    open(begun, "w").close()
+    while not os.path.exists(go):
+        time.sleep(0.05)
+    yield from batches
+
+listener = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=serve, daemon=True).start()
+spark = SparkSession.builder.remote(f"sc://127.0.0.1:{{listener.getsockname()[1]}}").getOrCreate()
+spark.client.set_retry_policies([])
+table = icestats.load("{NAMESPACE}.awaited")
+frame = spark.range(1).mapInArrow(wait, "id long")
+threading.Thread(target=cut_once_begun, daemon=True).start()
+try:
+    icestats.writers.append_dataframe(table, frame)
+except CommitError as error:
+    print(error)
+try:
+    icestats.load("{NAMESPACE}.plain").compute(spark=spark)
+except SparkUnavailableError as error:
+    print(error)
+go.touch()
+# The server goes on without its client.
+while not table.refresh().metadata.snapshots:
+    time.sleep(0.05)
+"""
+
+
+def test_a_server_that_gives_no_answer_is_said_and_that_it_may_still_write(spark, server, tables, tmp_path):
+    spark.sql(f"create table {NAMESPACE}.awaited (id bigint) using iceberg")
+    written, read = run(UNANSWERED, server.rpartition(":")[2], tmp_path).stdout.splitlines()
+    no_answer = "no answer from the server of Spark Connect (UNAVAILABLE: "
+    assert written.startswith("no answer to the write to ")
+    assert no_answer in written
+    assert written.endswith("but may still arrive: look before you write again")
+    assert read.startswith("the scan of ")
+    assert no_answer in read
+    assert spark.table(f"{NAMESPACE}.awaited").count() == 1
+
+
 def test_an_interrupt_ends_a_scan_though_its_server_does_not_answer(tmp_path):
     """PySpark itself asks a server that is gone for ten minutes, and as long again to interrupt, and when it ends."""
     with open_catalog(tmp_path) as catalog:

@@ -9,7 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField, TimestamptzType, UUIDType
+from pyiceberg.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    TimestamptzType,
+    UUIDType,
+)
 
 import icestats
 from icestats.commit.puffin_writer import NewBlob
@@ -202,6 +211,31 @@ def test_uuids_that_trino_has_merged_are_not_called_exact(catalog):
     assert "exact but for hash collisions" in read_ndv(table, "id")
     insert_as_trino(table, "q1", rows=rows)
     assert MERGED in read_ndv(table, "id")
+
+
+@pytest.mark.parametrize(
+    ("type_", "wider", "is_merged"),
+    [
+        (IntegerType(), LongType(), True),
+        (FloatType(), DoubleType(), True),
+        (DecimalType(21, 2), DecimalType(30, 2), False),
+    ],
+    ids=str,
+)
+def test_values_that_trino_has_merged_with_those_of_a_narrower_type_are_not_called_exact(
+    catalog, type_, wider, is_merged
+):
+    """It hashes the bytes of the type that the column has then, so that a value of before counts again."""
+    table = catalog.create_table("db.t", Schema(NestedField(1, "a", type_)))
+    table.append(ROWS.select(["a"]).cast(table.schema().as_arrow()))
+    commit(table, THETA)
+    with table.update_schema() as update:
+        update.update_column("a", wider)
+    rows = ROWS.select(["a"]).cast(table.schema().as_arrow())
+    insert_as_trino(table, "q1", rows)
+    insert_as_trino(table, "q2", rows)
+    words = (MERGED, "exact but for hash collisions")
+    assert [one in read_ndv(table) for one in words] == [is_merged, not is_merged]
 
 
 def test_a_sketch_of_trinos_first_rows_is_of_all_rows(catalog):

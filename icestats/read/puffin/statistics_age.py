@@ -24,7 +24,7 @@ THETA = "apache-datasketches-theta-v1"
 
 MERGED = (
     "Trino has merged with an earlier one: values that others have added in between may be missing, those of rows that "
-    "were removed still count, and uuids may count twice"
+    "were removed still count, and uuids, and values of a column that was widened, may count twice"
 )
 """What `find_merged` finds."""
 ADDED_TO = "icestats.added-to"
@@ -144,7 +144,7 @@ def find_statistics_users(
 
 
 def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> set[tuple[int, tuple[int, ...]]]:
-    """Return which sketches Trino's writes have merged with one that is not of the snapshot before, or of uuids.
+    """Return which sketches Trino's writes have merged with one hashed otherwise, or not of the snapshot before.
 
     Parameters
     ----------
@@ -157,7 +157,8 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
     -------
     set of (int, tuple of int)
         Snapshot ids, with field ids. What others have written in between is not in these sketches, what has been
-        removed is. Of a uuid Trino hashes the 16 bytes, Iceberg's Spark procedure the text.
+        removed is. Of a uuid Trino hashes the 16 bytes, Iceberg's Spark procedure the text; of a long 8 bytes, where it
+        has hashed 4 as long as the column was int.
 
     Notes
     -----
@@ -176,6 +177,7 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
     judged: set[tuple[int, tuple[int, ...]]] = set()
     whole: set[tuple[int, ...]] = set()
     uuids = {(field.field_id,) for field in metadata.schema.top_level if field.type == "uuid"}
+    types: dict[tuple[int, ...], str] = {}
     for snapshot_id in reversed(tuple(ages)):
         snapshot, file = metadata.snapshots[snapshot_id], files.get(snapshot_id)
         if file is None and snapshot.operation == "replace":
@@ -185,10 +187,20 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
         is_all = file is not None and is_added_to(snapshot, file)
         added = own if is_all else {field_ids for field_ids in own if (snapshot_id, field_ids) in marked}
         judged |= {(snapshot_id, field_ids) for field_ids in own}
-        broken = added - (whole - uuids)
+        before, types = types, _list_hashed_types(metadata, snapshot)
+        widened = {field_ids for field_ids in added if before.get(field_ids) != types.get(field_ids)}
+        broken = added - (whole - uuids - widened)
         merged |= {(snapshot_id, field_ids) for field_ids in broken}
         whole = own - broken
     return merged | (marked - judged)
+
+
+def _list_hashed_types(metadata: TableMetadata, snapshot: Snapshot) -> dict[tuple[int, ...], str]:
+    """Return the type of each column of a snapshot as far as it tells how values are hashed: not a decimal's digits."""
+    schema = (
+        metadata.schema if snapshot.schema_id is None else metadata.schemas.get(snapshot.schema_id, metadata.schema)
+    )
+    return {(field.field_id,): field.type.partition("(")[0] for field in schema.top_level}
 
 
 def is_added_to(snapshot: Snapshot | IcebergSnapshot, file: StatisticsFile) -> bool:
