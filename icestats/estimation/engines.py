@@ -80,7 +80,8 @@ def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
             # A pattern would have DuckDB look through folders.
             files = [glob.escape(str(local_path(path) or path)) for path in paths]
             found = connection.execute(query, {"paths": files}).fetchall()
-        except duckdb.Error as error:
+        except (duckdb.Error, UnicodeDecodeError) as error:
+            # What it says of a damaged file may have bytes of it that are no text.
             return SourceEstimate("duckdb", reason=f"DuckDB cannot plan it: {one_line(error)}")
     plan = json.loads(found[0][1])
     root = plan[0] if isinstance(plan, list) else plan

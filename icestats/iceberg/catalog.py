@@ -70,7 +70,10 @@ def demo_home() -> Path:
         return folder
     from platformdirs import user_data_path
 
-    return user_data_path("icestats", appauthor=False)
+    try:
+        return user_data_path("icestats", appauthor=False)
+    except RuntimeError as error:
+        raise CallError("there is no home folder for the demo warehouse: name one by ICESTATS_HOME") from error
 
 
 def demo_catalog_properties(home: Path | None = None) -> dict[str, str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyiceberg.utils.config import Config
 
 _NAME = ".pyiceberg.yaml"
+_HOME = "~"
 
 
 def check_configuration() -> None:
@@ -24,8 +25,8 @@ def check_configuration() -> None:
     CatalogError
         It is, and neither PYICEBERG_HOME nor the user's home has one.
     """
-    here = Path(_NAME)
-    if _is_file(here) and not any(map(_says_something, _own_files())):
+    here = next(filter(_is_file, _files_here()), None)
+    if here is not None and not any(map(_says_something, _own_files())):
         raise CatalogError(
             f"{here.absolute()} would say which catalogs there are and what code to run, as it lies in the current "
             "folder: if it is yours, set PYICEBERG_HOME to that folder, else work in another one"
@@ -92,12 +93,18 @@ def _check_current_folder() -> None:
 
 
 def _find_file() -> Path | None:
-    return next(filter(_is_file, (*_own_files(), Path(_NAME))), None)
+    return next(filter(_is_file, (*_own_files(), *_files_here())), None)
 
 
 def _own_files() -> list[Path]:
-    folders = (os.environ.get("PYICEBERG_HOME"), os.path.expanduser("~"))  # noqa: PTH111 - as PyIceberg finds it
-    return [Path(folder, _NAME) for folder in folders if folder]
+    folders = (os.environ.get("PYICEBERG_HOME"), os.path.expanduser(_HOME))  # noqa: PTH111 - as PyIceberg finds it
+    return [Path(folder, _NAME) for folder in folders if folder and folder != _HOME]
+
+
+def _files_here() -> list[Path]:
+    # Where a user has no home folder, PyIceberg looks into one that is called `~`, in the current one.
+    folders = (_HOME, ".") if os.path.expanduser(_HOME) == _HOME else (".",)  # noqa: PTH111 - as PyIceberg finds it
+    return [Path(folder, _NAME) for folder in folders]
 
 
 def _says_something(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 _Writer = tuple[str, int]
@@ -89,13 +90,27 @@ def _find_writers(*paths: Path) -> set[_Writer]:
         # Links have no permissions of their own; in a sticky folder only owners can replace what they have there.
         if stat.S_ISLNK(found.st_mode) or found.st_mode & stat.S_ISVTX:
             continue
-        # Linux gives each user a group of the same number, which nobody else is in. Of a list of who may do what, the
-        # group's bits are the most that anybody on it may.
-        if found.st_mode & stat.S_IWGRP and (found.st_gid != found.st_uid or _has_access_list(path)):
+        # Linux gives each user a group of the same number, which others may be put into. Of a list of who may do what,
+        # the group's bits are the most that anybody on it may.
+        is_own = found.st_gid == found.st_uid and not _has_others(found.st_gid) and not _has_access_list(path)
+        if found.st_mode & stat.S_IWGRP and not is_own:
             writers.add(("group", found.st_gid))
         if found.st_mode & stat.S_IWOTH:
             writers.add(("others", 0))
     return writers
+
+
+def _has_others(number: int) -> bool:
+    """Whether the own group of a user lists anybody else."""
+    import grp
+    import pwd
+
+    listed: list[str] = []
+    # In a container neither need have a name.
+    with suppress(KeyError):
+        listed = grp.getgrgid(number).gr_mem
+        listed = [name for name in listed if name != pwd.getpwuid(number).pw_name]
+    return bool(listed)
 
 
 def _has_access_list(path: Path) -> bool:

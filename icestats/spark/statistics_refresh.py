@@ -219,7 +219,10 @@ class Refresh:
     def _find_refuted(self, snapshot_id: int, row_count: int) -> str:
         """Return why statistics cannot be of a snapshot's rows; nothing: its manifest list leaves it possible."""
         if snapshot_id not in self._listed_rows:
-            listed = read_manifest_list(self.source.storage, self.source.metadata.snapshots[snapshot_id])
+            try:
+                listed = read_manifest_list(self.source.storage, self.source.metadata.snapshots[snapshot_id])
+            except MetadataError as error:
+                return f"not added to: {error}"
             self._listed_rows[snapshot_id] = count_listed_rows(listed)
         least, most = self._listed_rows[snapshot_id] or (row_count, row_count)
         if least <= row_count <= most:
@@ -283,12 +286,17 @@ class Refresh:
         if not names:
             return
         base_id, sizes = reading.base_id, reading.sizes
-        files = read_changed_files(self.source.storage, self.source.metadata, base_id, self.snapshot)
-        if (unread := find_unread(self.source)) is not None:
-            appended = AppendedFiles(reason=unread)
-        else:
-            table = load_iceberg_table(self.source)
-            appended = find_appended_files(table, self.source.metadata, base_id, self.snapshot, files)
+        try:
+            files = read_changed_files(self.source.storage, self.source.metadata, base_id, self.snapshot)
+            if (unread := find_unread(self.source)) is not None:
+                appended = AppendedFiles(reason=unread)
+            else:
+                table = load_iceberg_table(self.source)
+                appended = find_appended_files(table, self.source.metadata, base_id, self.snapshot, files)
+        except MetadataError as error:
+            # A full scan needs nothing of what only the earlier snapshot has.
+            self.scanned.update(dict.fromkeys(names, f"what has changed since cannot be read: {error}"))
+            return
         if appended.reason is not None:
             self.scanned.update(dict.fromkeys(names, appended.reason))
             return

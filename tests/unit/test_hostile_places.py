@@ -151,6 +151,16 @@ def test_duckdb_opens_no_pipe(small_table):
     assert found["duckdb"].reason == f"{path}: a pipe, expected a regular file"
 
 
+def test_what_duckdb_says_of_a_file_need_not_be_text(small_table):
+    """Its error names the columns that the file has, and one of them is no UTF-8."""
+    for task in small_table.scan().plan_files():
+        path = local_path(task.file.file_path)
+        path.write_bytes(path.read_bytes().replace(b"\x04name", b"\x04\xffame"))
+    found = icestats.load(small_table.metadata_location).estimate("name >= 'a'", engines=["duckdb"])
+    assert found["data-files"].rows is not None
+    assert found["duckdb"].reason.startswith("DuckDB cannot plan it: ")
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("http://127.0.0.1:9/a.parquet", "names a file on http, which is not opened"), ("{}/*.parquet", "No files found")],

@@ -667,6 +667,31 @@ def test_a_configuration_in_the_current_folder_is_not_followed(
     assert icestats.load("db.t", catalog=catalog_properties | {"name": catalog.name}).name == "db.t"
 
 
+def test_a_folder_that_is_called_as_a_home_is_none(
+    catalog: Any, catalog_properties: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a user without a home folder, as in a container, PyIceberg looks into a folder `~` in the current one."""
+    pwd = pytest.importorskip("pwd")
+
+    def find_none(number: int) -> None:
+        raise KeyError(number)
+
+    catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    (tmp_path / "~").mkdir()
+    (tmp_path / "~" / ".pyiceberg.yaml").write_text(
+        yaml.safe_dump({"catalog": {catalog.name: {"s3.endpoint": "http://evil"}}})
+    )
+    for name in ("HOME", "PYICEBERG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    given = catalog_properties | {"name": catalog.name}
+    assert "s3.endpoint" not in icestats.load("db.t", catalog=given)._source.storage.properties
+    monkeypatch.setattr(pwd, "getpwuid", find_none)
+    for asked in (given, catalog.name):
+        with pytest.raises(icestats.CatalogError, match="set PYICEBERG_HOME to that folder"):
+            icestats.load("db.t", catalog=asked)
+
+
 def test_a_configuration_of_a_folder_that_was_the_current_one_is_forgotten(read_table: Any, tmp_path: Path) -> None:
     """PyIceberg reads it when it is imported, as the first table does that is opened by its location."""
     (tmp_path / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": {"catalog": {"s3.endpoint": "http://evil"}}}))

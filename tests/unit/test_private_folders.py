@@ -59,6 +59,18 @@ def test_a_cache_that_others_can_write_to_is_not_used(load, small_table, folder,
 
 
 @is_root
+@pytest.mark.parametrize(("members", "is_used"), [([], True), (["root"], True), (["root", "nobody"], False)])
+def test_a_cache_that_members_of_the_users_own_group_can_write_to_is_not_used(members, is_used, tmp_path, monkeypatch):
+    """The number of the group is the user's, but an administrator may put others into it."""
+    grp = pytest.importorskip("grp")
+    monkeypatch.setattr(grp, "getgrgid", lambda number: grp.struct_group(("root", "x", number, members)))
+    folder = tmp_path / "above" / "cache"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o775)
+    assert make_private(folder, "*") == is_used
+
+
+@is_root
 @pytest.mark.parametrize("which", ["folder", "of the table", "entry"])
 def test_a_cache_of_another_user_is_neither_used_nor_cleared(load, small_table, folder, monkeypatch, which):
     """Not even by root, who may delete what he likes."""

@@ -74,6 +74,28 @@ def test_a_file_that_cannot_be_read_is_an_error_of_one_line(appended, catalog_pr
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"Obj1 cut")])
+@pytest.mark.parametrize("lost", ["manifest list", "manifest"])
+def test_what_only_the_earlier_snapshot_has_is_no_loss(lost, damage, appended, catalog_properties, monkeypatch):
+    """All live files are read, as where the table has changed otherwise; the reason is said."""
+    monkeypatch.setattr(
+        "icestats.spark.statistics_refresh.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes)
+    )
+    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
+    merging = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"}
+    appended.transaction().set_properties(merging).commit_transaction()
+    appended.append(rows(6000, 6010))
+    first, *_, newest = appended.refresh().metadata.snapshots
+    (manifest,) = first.manifests(appended.io)
+    assert manifest.manifest_path not in [one.manifest_path for one in newest.manifests(appended.io)]
+    path = first.manifest_list if lost == "manifest list" else manifest.manifest_path
+    damage(local_path(path))
+    refreshed = icestats.load("db.t", catalog=catalog_properties).refresh_statistics(columns=["id"])
+    assert refreshed.found.find("id").value_count == 1020
+    assert path in refreshed.scanned["id"]
+    assert refreshed.commit().committed
+
+
 def test_only_what_is_one_task_counts_as_small(appended, catalog_properties):
     opened = icestats.load("db.t", catalog=catalog_properties)
     plan = prepare_scan(opened._source, opened.snapshot, opened.schema)

@@ -150,3 +150,22 @@ def test_an_expired_snapshot_is_not_remembered(small_table, load, folder):
     # Metadata from before the expiry knows it still.
     assert differing(read(before), known) == []
     assert differing(read(after), found) == []
+
+
+def test_a_user_without_a_home_folder_has_no_cache_and_all_answers(load, small_table, tmp_path, monkeypatch):
+    """As in a container, whose user has no name."""
+    pwd = pytest.importorskip("pwd")
+
+    def find_none(number):
+        raise KeyError(number)
+
+    load().files()  # numba has its own cache.
+    monkeypatch.setattr(pwd, "getpwuid", find_none)
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "ICESTATS_CACHE", "ICESTATS_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    before = sorted(tmp_path.iterdir())
+    assert load().partitions().num_rows
+    assert sorted(tmp_path.iterdir()) == before
+    with pytest.raises(icestats.CallError, match="no home folder"):
+        icestats.load("demo.events")

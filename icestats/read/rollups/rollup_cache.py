@@ -69,7 +69,7 @@ class _Header:
 
 
 def cache_folder() -> Path | None:
-    """Return the cache's folder, None where ICESTATS_CACHE is `off`."""
+    """Return the cache's folder, None where ICESTATS_CACHE is `off`, or names none and the user has no home folder."""
     setting = os.environ.get("ICESTATS_CACHE", "")
     if setting.lower() == "off":
         return None
@@ -77,7 +77,11 @@ def cache_folder() -> Path | None:
         return expand_home(setting, "ICESTATS_CACHE") / "rollups"
     from platformdirs import user_cache_path
 
-    return user_cache_path("icestats", appauthor=False) / "rollups"
+    # Without a home folder it raises, or its older versions name a folder `~` in the current one.
+    with contextlib.suppress(RuntimeError):
+        folder = user_cache_path("icestats", appauthor=False) / "rollups"
+        return folder if folder.is_absolute() else None
+    return None
 
 
 def read_cached_rollups(
