@@ -102,7 +102,7 @@ def open_in_spark(
         run_sql(session, f"create namespace if not exists {quote_name(name, _NAMESPACE)}")
         run_sql(
             session,
-            f"call {quote_name(name)}.system.register_table(table => '{name}.{_NAMESPACE}.{table}', metadata_file => "
+            f"call {quote_name(name)}.system.register_table(`table` => '{name}.{_NAMESPACE}.{table}', metadata_file => "
             f"{quote_text(source.metadata_location)})",
         ).collect()
     try:

@@ -175,6 +175,13 @@ def test_moments_have_a_zone_where_those_of_the_session_have_none(spark, namespa
     assert counts == list(filters.values())
 
 
+def test_rows_are_counted_where_a_session_reserves_the_words_of_sql(spark, orders):
+    """Opened by its metadata.json, a table is registered for the count, by an argument that is called `table`."""
+    bare = icestats.load(orders._source.metadata_location)
+    with changed_settings(spark, {"spark.sql.ansi.enforceReservedKeywords": "true"}):
+        assert count_with_spark(spark, bare._source, bare.snapshot, bare.schema, ["id > 1"]) == [3]
+
+
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_groups_of_rows_that_pyiceberg_cannot_read_are_counted(spark, namespace, file_format):
     """NaN, zeros of either sign and nulls are a group each, as where PyIceberg counts them."""
