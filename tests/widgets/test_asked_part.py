@@ -292,3 +292,14 @@ def test_a_nested_column_leaves_the_others_their_sketches(catalog, catalog_prope
     assert "part_sketches" not in explorer.state.notes
     rows = {row["name"]: row["ndv"] for row in explorer.parts["columns"].to_arrow().to_pylist()}
     assert rows == {"key": 1, "value": 5, "tags.element": None}
+
+
+def test_nothing_is_selected_of_manifests_that_cannot_be_read_any_more(hostile_table: icestats.Table) -> None:
+    """What the selection held is of the table before."""
+    asked = Asked(hostile_table).read()
+    assert asked.state.manifests is not None
+    asked.state.selection = Selection(manifest_paths=(asked.state.manifests["manifest_path"][0].as_py(),))
+    asked.wait()
+    assert asked.state.part is not None
+    asked.state.manifests = None
+    assert (asked.state.part, asked.state.asked_part) == (None, None)

@@ -152,18 +152,18 @@ class Coordinator(StateReader):
 
     def _read_part(self) -> None:
         state = self._state
-        if state.selection is None:
+        if state.selection is None or state.manifests is None or state.partitions is None:
             self.drop("part")
-        elif state.manifests is not None and state.partitions is not None:
+        else:
             self.start("part", partial(read_selected_part, state.table, state.selection))
 
     def _read_asked(self) -> None:
         state = self._state
         row_filter, selection = filter_beside_selection(state), state.selection
-        if selection is None and not row_filter:
+        if state.manifests is None or state.partitions is None or (selection is None and not row_filter):
             for part in ("asked_part", "part_sketches"):
                 self.drop(part)
-        elif state.manifests is not None and state.partitions is not None:
+        else:
             read = partial(self._read_asked_part, state.table, selection, row_filter)
             self.start("asked_part", read)
             self.start("part_sketches", lambda: read_part_sketches(state.table, read()))
