@@ -15,7 +15,7 @@ from pyiceberg.partitioning import PartitionField as IcebergPartitionField
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.transforms import TruncateTransform
-from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField
+from pyiceberg.types import IcebergType, NestedField
 
 from icestats.answers.text import one_line
 from icestats.errors import FilterError, UnsupportedError
@@ -173,7 +173,7 @@ class _WrappingTruncate(TruncateTransform):  # type: ignore[type-arg]  # its val
 
     def transform(self, source: IcebergType) -> Callable[[Any], Any]:
         """Return what cuts a value."""
-        cut, bits = super().transform(source), _BITS.get(type(source))
+        cut, bits = super().transform(source), _BITS.get(str(source))
         if bits is None:
             return cut
 
@@ -184,7 +184,7 @@ class _WrappingTruncate(TruncateTransform):  # type: ignore[type-arg]  # its val
         return wrap
 
 
-_BITS: Mapping[type, int] = {IntegerType: 32, LongType: 64}
+_BITS = {"int": 32, "long": 64}
 
 
 def _name_type(document: Any) -> str:
@@ -373,7 +373,7 @@ _TIMES = frozenset({"year", "month", "day", "hour"})
 def _wraps(predicate: Predicate) -> bool:
     """Whether a value may be one of a partition at the top that holds the least numbers: see `_WrappingTruncate`."""
     word, width = split_transform(predicate.transform)
-    bits = {"int": 32, "long": 64}.get(predicate.type)
+    bits = _BITS.get(predicate.type)
     if word != "truncate" or bits is None:
         return False
     return any(value >= (1 << (bits - 1)) - width for value in predicate.literals)

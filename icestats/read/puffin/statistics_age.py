@@ -197,10 +197,8 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
 
 def _list_hashed_types(metadata: TableMetadata, snapshot: Snapshot) -> dict[tuple[int, ...], str]:
     """Return the type of each column of a snapshot as far as it tells how values are hashed: not a decimal's digits."""
-    schema = (
-        metadata.schema if snapshot.schema_id is None else metadata.schemas.get(snapshot.schema_id, metadata.schema)
-    )
-    return {(field.field_id,): field.type.partition("(")[0] for field in schema.top_level}
+    columns = metadata.find_schema(snapshot.snapshot_id).top_level
+    return {(field.field_id,): field.type.partition("(")[0] for field in columns}
 
 
 def is_added_to(snapshot: Snapshot | IcebergSnapshot, file: StatisticsFile) -> bool:
