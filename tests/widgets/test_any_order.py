@@ -29,7 +29,7 @@ import icestats_widgets.explorer
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_plan import scan_here
 from icestats_widgets.reading.background import Background
-from icestats_widgets.reading.selection import Selection
+from icestats_widgets.reading.selection import FieldRange, Selection
 from icestats_widgets.reading.state_reader import StateReader
 
 NAME = "db.t"
@@ -40,6 +40,7 @@ SCHEMA = Schema(
 )
 SPEC = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "part"))
 FILTERS = ("v < 3", "id >= 20 and v >= 1", "part = 'b'", "part = 'c' or v > 5", "")
+BUTTONS = ("start", "start", "cancel", "preview", "commit", "commit", "undo", "undo_now", "keep")
 ASKED = ("row_filter", "clauses", "selection", "table")
 DEPENDS = {
     **dict.fromkeys(("plan", "estimates", "asked_part", "part_sketches", "plan_comparison"), ASKED),
@@ -123,7 +124,7 @@ class Person:
         self.explorer = icestats.load(NAME, catalog=properties).explore()
         self.state = self.explorer.state
         self.turns: Turns = self.explorer._background
-        often = (self.type, self.select, self.append, self.reload, self.count)
+        often = (self.type, self.select, self.mark, self.append, self.reload, self.count, self.press, self.press)
         seldom = (self.column, self.compute, self.change, self.workload, self.compare, self.travel, self.lose)
         self.acts = (*often, *often, *seldom)
 
@@ -169,22 +170,27 @@ class Person:
     def rest(self) -> None:
         """Let all come in, and compare with an explorer that is opened now."""
         self.find()
+        self.finish()
         # So that nothing is left of what was asked for once.
         self.act("query.type", {"text": next(text for text in FILTERS[1:] if text != self.state.row_filter)})
         self.act("compare.kind", "")
         self.act("page.reload")
-        while self.turns.waiting:
-            self.turns.take(self.random.randrange(len(self.turns.waiting)))
-            self.check()
+        self.finish()
         fresh = icestats.load(NAME, catalog=self.properties, **self.state.table.pin).explore(column=self.state.column)
         fresh.state.selection, fresh.state.row_filter = self.state.selection, self.state.row_filter
         fresh.bar.text = self.explorer.bar.text
         fresh.wait()
-        for name, part in (*self.explorer.parts.items(), ("bar", self.explorer.bar)):
+        shown_now = {name: part for name, part in self.explorer.parts.items() if name != "compute"}
+        for name, part in (*shown_now.items(), ("bar", self.explorer.bar)):
             shown, wanted = (_shown(one.document()) for one in (part, fresh.parts.get(name, fresh.bar)))
             differ = [pair for pair in zip(shown, wanted, strict=False) if pair[0] != pair[1]]
             assert not differ, f"{name}: {differ[0]}: {' '.join(self.done)}"
             assert len(shown) == len(wanted)
+
+    def finish(self) -> None:
+        while self.turns.waiting:
+            self.turns.take(self.random.randrange(len(self.turns.waiting)))
+            self.check()
 
     def append(self) -> None:
         ids = range(self.row_count, self.row_count + self.random.randint(5, 40))
@@ -221,6 +227,15 @@ class Person:
         paths = [] if self.state.manifests is None else self.state.manifests["manifest_path"].to_pylist()
         chosen = Selection(manifest_paths=(self.random.choice(paths),)) if paths else None
         self.state.selection = None if self.state.selection else chosen
+
+    def mark(self) -> None:
+        """Mark partitions in their picture."""
+        lower, upper = sorted(self.random.choices("abc", k=2))
+        self.state.selection = Selection(0, (FieldRange("part", 2, "identity", "string", lower, upper),))
+
+    def press(self) -> None:
+        """Press a button of those that compute, commit and undo, whether or not it can be pressed."""
+        self.act(f"compute.{self.random.choice(BUTTONS)}")
 
     def column(self) -> None:
         self.state.column = self.random.choice(SCHEMA.as_arrow().names)

@@ -8,7 +8,7 @@ import os
 import threading
 import uuid
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -159,7 +159,8 @@ class Explorer(anywidget.AnyWidget):
         except RuntimeError:
             self._read()
         else:
-            loop.call_later(_LONGEST_HEAD_START_SECONDS, self._read)
+            # The loop may come to it long after the explorer was closed, or never.
+            loop.call_later(_LONGEST_HEAD_START_SECONDS, _call, weakref.WeakMethod(self._read))
 
     def _read(self) -> None:
         with self._starting:
@@ -357,6 +358,11 @@ class Explorer(anywidget.AnyWidget):
             self.query = self.bar.document()
         else:
             self.set_trait(f"part_{name}", self.parts[name].document())
+
+
+def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+    if found := method():
+        found()
 
 
 def _mend_text(value: Any) -> Any:

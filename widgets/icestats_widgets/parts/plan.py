@@ -107,9 +107,7 @@ class PlanPart(AskingPart):
         told += [] if last.kept_bytes is None else [render_bytes(last.kept_bytes)]
         told += [] if last.unit == "row" else [counted(last.kept_rows, "record")]
         outcome = f"{', '.join(told)} left to read"
-        note = self.state.notes.get("plan")
-        earlier = f" It is the plan of an earlier filter: {note}" if note else ""
-        return f"{outcome} for {plan.row_filter}.{earlier}"
+        return f"{outcome} for {plan.row_filter}."
 
     def to_arrow(self) -> pa.Table | None:
         """Return the steps."""

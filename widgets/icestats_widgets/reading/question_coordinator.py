@@ -40,7 +40,7 @@ class QuestionCoordinator(StateReader):
         state.observe(lambda _: self._suggest(), "columns")
 
     def ask(self) -> None:
-        """Plan and estimate what the state asks. A plan that fails leaves the last one standing, with a note."""
+        """Plan and estimate what the state asks. Of what fails, a note is left."""
         state = self._state
         row_filter, manifest_paths, table = effective_filter(state), asked_manifests(state), state.table
         # What is still read or counted is of an earlier question, or of the table as it was.
@@ -88,8 +88,7 @@ class QuestionCoordinator(StateReader):
                     delivery = partial(self._show, part, work())
                 except Exception as error:
                     _logger.debug("%s failed", part, exc_info=True)
-                    self._background.deliver_part(self._drop_other)
-                    delivery = partial(self._excuse, part, error)
+                    delivery = partial(self._fail, part, error)
                 self._background.deliver_part(delivery)
 
     def _show(self, part: str, found: Any) -> None:
@@ -99,12 +98,10 @@ class QuestionCoordinator(StateReader):
             self._state.estimates = None
         super()._show(part, found)
 
-    def _drop_other(self) -> None:
-        # A plan of another snapshot says nothing of this one.
-        state = self._state
-        snapshot_id = None if state.table.snapshot is None else state.table.snapshot.snapshot_id
-        if state.plan is not None and state.plan.snapshot_id != snapshot_id:
-            state.plan = state.estimates = None
+    def _fail(self, part: str, error: Exception) -> None:
+        # What stands there answers an earlier question.
+        setattr(self._state, part, None)
+        self._excuse(part, error)
 
     def _await_layout(self) -> None:
         self._background.drop("layout_report")
