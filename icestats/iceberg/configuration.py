@@ -112,11 +112,11 @@ def _says_something(path: Path) -> bool:
     if not _is_file(path):
         return False
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_text("utf-8", "replace").splitlines()
     except OSError:
         # PyIceberg fails on it too.
         return True
-    return any(line.strip() and not line.lstrip().startswith(b"#") for line in lines)
+    return any(line.strip() and not line.lstrip().startswith("#") for line in lines)
 
 
 def _is_file(path: Path) -> bool:
