@@ -710,6 +710,19 @@ def test_a_configuration_of_a_folder_that_was_the_current_one_is_forgotten(read_
     assert "evil" not in done.stdout
 
 
+def test_a_configuration_that_is_no_utf_8_is_one_line_at_home_too(
+    read_table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule runs in the user's home: there, that of the current folder is the user's own."""
+    (tmp_path / ".pyiceberg.yaml").write_bytes("catalog:\n  größe:\n    type: sql\n".encode("latin-1"))
+    monkeypatch.delenv("PYICEBERG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name in ("db.t", read_table.metadata_location):
+        with pytest.raises(icestats.CatalogError, match=r"cannot be read: .*pyiceberg\.yaml"):
+            icestats.load(name)
+
+
 @pytest.mark.parametrize("name", ["t.metadata.json", "{table}", "db.t"])
 def test_a_current_folder_that_is_gone_is_said(read_table: Any, tmp_path: Path, monkeypatch: Any, name: str) -> None:
     """PyIceberg looks for its configuration there, whatever is opened, and raises what the system says."""
