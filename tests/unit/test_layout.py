@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from uuid import UUID
 
@@ -426,6 +427,27 @@ def test_files_are_not_sorted_by_what_all_rows_of_their_partition_have(transform
     for _ in range(6):
         table.append(rows)
     assert any("sort_order" in (found.fix or "") for found in load("db.dated").layout().findings)
+
+
+def test_partitions_are_counted_whose_column_no_schema_has_any_more(catalog):
+    """Engines remove schemas that no snapshot has; the files of the earlier spec stay."""
+    schema = pa.schema([("part", pa.int64()), ("id", pa.int64())])
+    table = catalog.create_table("db.gone", schema)
+    with table.update_spec() as change:
+        change.add_identity("part")
+    table.append(pa.table({"part": [1, 2, 3], "id": [1, 2, 3]}, schema))
+    with table.update_spec() as change:
+        change.remove_field("part")
+    with table.update_schema() as change:
+        change.delete_column("part")
+    path = local_path(table.metadata_location)
+    document = json.loads(path.read_text())
+    document["schemas"] = [one for one in document["schemas"] if one["schema-id"] == document["current-schema-id"]]
+    path.write_text(json.dumps(document))
+    opened = icestats.load(str(path))
+    spread = opened.layout().spread
+    assert spread.partition_count == len(opened.partitions()) == 3
+    assert spread.partitions_per_manifest_max == 3
 
 
 def test_a_string_that_its_bounds_cut_is_constant_in_a_partition_of_it(catalog, load):

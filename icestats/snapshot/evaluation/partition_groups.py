@@ -166,11 +166,6 @@ def find_partition_places(metadata: TableMetadata, schema: Schema) -> Mapping[in
     return {column.field_id: place for place, column in enumerate(_find_columns(metadata, schema))}
 
 
-def find_partition_value_types(metadata: TableMetadata, schema: Schema) -> Mapping[int, str | None]:
-    """Return the type of each partition field, by field id: of an earlier schema where its column is dropped."""
-    return {column.field_id: column.type for column in _find_columns(metadata, schema)}
-
-
 def _find_columns(metadata: TableMetadata, schema: Schema) -> tuple[PartitionColumn, ...]:
     return find_partition_columns(metadata.specs, [schema, *metadata.schemas_by_age])
 

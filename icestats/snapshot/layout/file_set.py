@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field, PartitionField, Schema, TableMetadata
+from icestats.iceberg.partition_columns import PartitionColumn
 from icestats.iceberg.value_order import Longs
 from icestats.snapshot.evaluation.column_metrics import ColumnMetrics, table_metrics, value_metrics
-from icestats.snapshot.evaluation.partition_groups import find_partition_places, find_partition_value_types
 
 _NARROW = 4
 """Integers are counted instead of sorted where they span this many times as many values as there are of them."""
@@ -78,7 +78,13 @@ class FileSet:
         return numbers
 
 
-def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata, schema: Schema) -> FileSet:
+def build_file_set(
+    files: pa.Table,
+    manifests: pa.Table,
+    metadata: TableMetadata,
+    schema: Schema,
+    partition_columns: Sequence[PartitionColumn],
+) -> FileSet:
     """Build the set of a snapshot's data files.
 
     Parameters
@@ -91,18 +97,20 @@ def build_file_set(files: pa.Table, manifests: pa.Table, metadata: TableMetadata
         Partition specs and schemas.
     schema : Schema
         The schema that the snapshot is read with.
+    partition_columns : sequence of PartitionColumn
+        The fields of `files`' partitions: a field whose column no schema has any more tells partitions apart too.
     """
     spec_ids = to_numpy(files["spec_id"]).astype(np.int64)
     used = sorted(
         files["spec_id"].unique().to_pylist(), key=lambda spec_id: (spec_id != metadata.default_spec_id, -spec_id)
     )
     fields: dict[int, PartitionField] = {}
-    types = find_partition_value_types(metadata, schema)
+    types = {column.field_id: column.type for column in partition_columns}
     for spec_id in used:
         for field in metadata.specs[spec_id].fields:
             if field.transform != "void" and types[field.field_id] is not None:
                 fields.setdefault(field.field_id, field)
-    places = find_partition_places(metadata, schema)
+    places = {column.field_id: place for place, column in enumerate(partition_columns)}
     partition = combine_chunks(files["partition"])
     wanted = [int(name.rpartition("_")[2]) for name in files.column_names if name.startswith("lower_bound_")]
     return FileSet(

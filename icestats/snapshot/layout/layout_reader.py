@@ -103,7 +103,7 @@ def _read_file_set(reader: SnapshotReader, field_ids: Sequence[int]) -> FileSet:
     manifests = select_live_data(reader.manifest_files)
     metadata, storage = reader.source.metadata, reader.source.storage
     files = read_file_metrics(manifests_to_read(manifests), metadata, storage, field_ids, with_paths=False)
-    return build_file_set(files, manifests, metadata, reader.schema)
+    return build_file_set(files, manifests, metadata, reader.schema, reader.partition_columns)
 
 
 def _build_maintenance(reader: SnapshotReader) -> Maintenance:
