@@ -32,7 +32,7 @@ from icestats.commit.registration import (
     write_and_register,
 )
 from icestats.commit.replayed_statistics import Course, advance, as_file, is_same_as, read_content
-from icestats.commit.statistics_plan import CommitPlan, CommitRequest, build_commit_plan
+from icestats.commit.statistics_plan import CommitPlan, CommitRequest, build_commit_plan, warn_of_age
 from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
@@ -213,8 +213,9 @@ def _commit(plan: CommitPlan, course: Course | None, step: Step, max_attempts: i
                     table = _write(plan, step, left)
                     if table is None:
                         continue
-                    said = tuple(dict.fromkeys((*(() if done is None else done.warnings), *plan.warnings)))
-                    plan = done = replace(plan, table=table, attempts=attempt, warnings=said)
+                    told = () if done is None else done.warnings
+                    said = dict.fromkeys((*told, *plan.warnings, *warn_of_age(table, plan.snapshot_id)))
+                    plan = done = replace(plan, table=table, attempts=attempt, warnings=tuple(said))
                     partitions = partitions or plan.partitions
                     step("committed")
                     passed, warnings = _look_back(plan, course, since)

@@ -219,7 +219,7 @@ def build_commit_plan(
         {k: v for k, v in present.items() if k not in still},
     )
     puffin = write_puffin(written, properties=properties)
-    warnings = _Warnings(columns, list(warn_of_refusal(table)))
+    warnings = _Warnings(columns, [*warn_of_age(table, request.snapshot_id), *warn_of_refusal(table)])
     warnings.check_file(puffin)
     for further in list_further_paths(table, request.snapshot_id):
         warnings.add(f"{further} is of this snapshot too: the new file takes its place as well")
@@ -300,6 +300,13 @@ def _explain_effects(
     ]
     trap = explain_trap(after.blobs, columns)
     return (*effects, trap) if trap else tuple(effects)
+
+
+def warn_of_age(table: Table, snapshot_id: int) -> tuple[str, ...]:
+    """Return what Spark does with statistics of a snapshot that is not the current one; nothing for the current one."""
+    if table.metadata.current_snapshot_id in (None, snapshot_id):
+        return ()
+    return (f"snapshot {snapshot_id} is not the current one: Spark plans the current one without these statistics",)
 
 
 def _names(columns: Iterable[Column]) -> str:

@@ -212,6 +212,17 @@ def test_old_snapshots_and_branches_have_statistics_too(table):
     assert stored(table) == {(KLL, (1,)): b"new"}
 
 
+def test_statistics_of_an_earlier_snapshot_are_said_to_be_none_for_spark_of_the_current_one(table):
+    """Planned for it, or planned before another writer has committed."""
+    plan = prepare_commit(table, [theta(table, 1)])
+    assert plan.warnings == ()
+    table.append(ROWS)
+    said = f"snapshot {plan.snapshot_id} is not the current one: Spark plans the current one without these statistics"
+    assert prepare_commit(table, plan.request.blobs, snapshot_id=plan.snapshot_id).warnings == (said,)
+    assert commit_statistics(plan).warnings == (said,)
+    assert commit(table, kll(table, 1)).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("blobs", "error", "words"),
     [

@@ -344,6 +344,18 @@ def test_a_column_that_does_not_exist(events: icestats.Table) -> None:
     assert "no column 'nope'" in find_texts(explorer.parts["histogram"])
 
 
+def test_a_table_whose_rows_are_all_deleted_is_not_said_to_be_one_that_nobody_has_written_to(
+    empty_table: icestats.Table, catalog: SqlCatalog
+) -> None:
+    table = catalog.load_table("db.empty")
+    table.append(pa.table({"id": [1, 2]}))
+    table.delete("id > 0")
+    explorer = empty_table.refresh().explore()
+    assert explorer.wait()
+    assert len(explorer.state.table.metadata.snapshots) == 2
+    assert not [name for name, part in explorer.parts.items() if "been written" in part.document()["caption"]]
+
+
 def test_a_table_without_snapshots_shows_zeros_and_empties(empty_table: icestats.Table) -> None:
     """Nothing raises, nothing is unknown: there is nothing."""
     explorer = empty_table.explore()
@@ -351,7 +363,7 @@ def test_a_table_without_snapshots_shows_zeros_and_empties(empty_table: icestats
     assert "0" in {fact["value"] for fact in explorer.head["facts"]}
     for name in ("manifests", "partitions"):
         document = explorer.parts[name].document()
-        assert (document["blocks"], "nothing has been written" in document["caption"]) == ([], True)
+        assert (document["blocks"], "the table has no files" in document["caption"]) == ([], True)
     assert "has no snapshot yet" in find_texts(explorer.parts["histogram"])
     assert [row["nulls"]["t"] for row in columns_of(explorer).values()] == ["–"] * 4
     explorer.parts["outline"].document()

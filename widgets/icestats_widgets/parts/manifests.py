@@ -95,7 +95,7 @@ class ManifestsPart(Part):
             return ""
         count = self.state.table.manifest_files().num_rows
         if count == 0:
-            return "No manifests: nothing has been written to this table yet."
+            return "No manifests: the table has no files."
         key, picture = self._key(), self._picture
         if key is None:
             return f"{counted(count, 'manifest')}; no partition field has ranges of values, so only records are drawn."

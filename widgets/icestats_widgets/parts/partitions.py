@@ -56,7 +56,7 @@ class PartitionsPart(Part):
         if partitions is None:
             return self.note or "Reading the manifests …"
         if partitions.num_rows == 0:
-            return "No partitions: nothing has been written to this table yet."
+            return "No partitions: the table has no files."
         board = self._find_board()
         if board is None:
             return "The table is not partitioned: all its files are in one place."
