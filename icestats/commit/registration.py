@@ -181,7 +181,8 @@ def _commit_entries(
         except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
             # A table that is gone by both answers refers to no file.
             if not (isinstance(error, NoSuchTableError) and isinstance(unseen.__context__, NoSuchTableError)):
-                raise CommitError(f"{failed}; whether it arrived is unknown ({one_line(unseen)}){kept}") from cause
+                why = one_line(unseen).partition("; ")[0]
+                raise CommitError(f"{failed}; whether it arrived is unknown ({why}){kept}") from cause
             arrived = None
         if arrived is not None:
             return arrived

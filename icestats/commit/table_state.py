@@ -197,7 +197,7 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
         fresh = table.catalog.load_table(table.name())
     except NoSuchTableError as error:
         cause = explain_catalog_error(error, known_properties(table))[1]
-        raise CommitError(f"{table_name(table)} is no longer in its catalog: nothing was committed") from cause
+        raise CommitError(f"{table_name(table)} is no longer in its catalog; nothing was committed") from cause
     except (ValidationError, PydanticValidationError) as error:
         raise UnsupportedError(f"PyIceberg cannot load {table_name(table)}: {explain_invalid(error)}") from None
     except IcestatsError:
@@ -206,7 +206,7 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
         said, cause = explain_catalog_error(error, known_properties(table))
         raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {said}") from cause
     if fresh.metadata.table_uuid != table.metadata.table_uuid:
-        raise CommitError(f"{table_name(table)} is another table now, dropped and made anew: nothing was committed")
+        raise CommitError(f"{table_name(table)} is another table now, dropped and made anew; nothing was committed")
     if to_commit:
         _refuse(fresh)
     return fresh
