@@ -62,8 +62,10 @@ def safe_cause(error: Exception, properties: Mapping[str, Any] | None = None) ->
 
 
 @contextmanager
-def explained(explain: Callable[[str], IcestatsError]) -> Iterator[None]:
+def explained(explain: Callable[[str], IcestatsError], properties: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Raise what storages and libraries fail with, each with errors of its own, as the error made of its one line.
+
+    The secrets of properties are in neither.
 
     Examples
     --------
@@ -77,7 +79,8 @@ def explained(explain: Callable[[str], IcestatsError]) -> Iterator[None]:
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each storage has its own errors
-        raise explain(one_line(error)) from safe_cause(error)
+        cause = safe_cause(error, properties)
+        raise explain(one_line(hide_secrets(str(error), properties or {}) or error)) from cause
 
 
 @functools.lru_cache(maxsize=256)

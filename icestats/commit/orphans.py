@@ -279,7 +279,7 @@ def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
         try:
             found = list(table.catalog.list_files(folder))
         except OSError as error:
-            raise unreadable(folder, error) from safe_cause(error)
+            raise unreadable(folder, error, table.io.properties) from safe_cause(error, table.io.properties)
         for location, size_bytes, modified_at in found:
             name = posixpath.basename(location)
             yield _Candidate(f"{folder}/{name}", _kind(name), size_bytes, modified_at)
@@ -289,7 +289,7 @@ def _list_folder(table: Table, folder: str) -> Iterator[_Candidate]:
         scheme, netloc, path = io.parse_location(folder, io.properties)
         listed = io.fs_by_scheme(scheme, netloc).get_file_info(FileSelector(path, allow_not_found=True))
     except (OSError, ValueError) as error:
-        raise unreadable(folder, error) from safe_cause(error)
+        raise unreadable(folder, error, io.properties) from safe_cause(error, io.properties)
     for info in listed:
         try:
             name = info.base_name

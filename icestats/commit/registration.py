@@ -19,11 +19,11 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.utils.properties import property_as_int
 
-from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, commit_changes, set_entry, unset_entry
 from icestats.commit.table_state import (
     find_committed,
+    known_properties,
     reload_table,
     remove_file,
     shows_all,
@@ -113,7 +113,7 @@ def write_and_register(
         try:
             commit_changes(committed, [unset_entry(entry) for entry, _ in files])
         except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-            said, cause = explain_catalog_error(error, table.catalog.properties)
+            said, cause = explain_catalog_error(error, known_properties(table))
             raise CommitError(
                 f"{what}, and its new entries could not be taken out: {said}; "
                 f"{', '.join(paths)} left on storage: remove_statistics(expired=True) takes the entries out"
@@ -169,7 +169,7 @@ def _commit_entries(
             # A server that knows no statistics, or a redirection that makes a request to read of one to write.
             raise _NotInAnswerError("it answered with a table that is without what was committed")
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-        said, cause = explain_catalog_error(error, table.catalog.properties)
+        said, cause = explain_catalog_error(error, known_properties(table))
         answer = "a refusal in answer" if isinstance(error, _REFUSED) else "no answer"
         failed = f"{answer} to the commit of {table_name(table)}: {said}"
         if isinstance(error, _NotInAnswerError):
@@ -181,7 +181,8 @@ def _commit_entries(
         except Exception as unseen:  # noqa: BLE001 - the catalog, or its storage, cannot be reached: nothing is known
             # A table that is gone by both answers refers to no file.
             if not (isinstance(error, NoSuchTableError) and isinstance(unseen.__context__, NoSuchTableError)):
-                raise CommitError(f"{failed}; whether it arrived is unknown ({one_line(unseen)}){kept}") from cause
+                why = one_line(unseen).partition("; ")[0]
+                raise CommitError(f"{failed}; whether it arrived is unknown ({why}){kept}") from cause
             arrived = None
         if arrived is not None:
             return arrived
@@ -216,7 +217,8 @@ def write_files(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, 
         return False
     except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
         text = _discard(table, written, left)
-        raise CommitError(f"{written[-1]} cannot be written: {one_line(error)}; {text}") from safe_cause(error)
+        said, cause = explain_catalog_error(error, known_properties(table))
+        raise CommitError(f"{written[-1]} cannot be written: {said}; {text}") from cause
     except BaseException:
         _discard(table, written, left)
         raise

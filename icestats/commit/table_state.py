@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from pydantic import ValidationError as PydanticValidationError
@@ -90,7 +90,7 @@ class TableFiles:
         try:
             return len(self._io.new_input(location))
         except (OSError, ValueError) as error:
-            raise unreadable(location, error) from safe_cause(error)
+            raise unreadable(location, error, self._io.properties) from safe_cause(error, self._io.properties)
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes from `offset`, all of them or at most `length`."""
@@ -98,12 +98,17 @@ class TableFiles:
             with self._io.new_input(location).open() as stream:
                 return read_range(stream, location, offset, length)
         except (OSError, ValueError) as error:
-            raise unreadable(location, error) from safe_cause(error)
+            raise unreadable(location, error, self._io.properties) from safe_cause(error, self._io.properties)
 
 
 def table_name(table: Table) -> str:
     """Return a table's name as a person writes it."""
     return ".".join(table.name())
+
+
+def known_properties(table: Table) -> dict[str, Any]:
+    """Return what a table's catalog and its files are opened with, whose secrets no error tells."""
+    return {"catalog": table.catalog.properties, **table.io.properties}
 
 
 def check_snapshot(table: Table, snapshot_id: int) -> None:
@@ -191,17 +196,17 @@ def reload_table(table: Table, *, to_commit: bool = True) -> Table:
     try:
         fresh = table.catalog.load_table(table.name())
     except NoSuchTableError as error:
-        cause = explain_catalog_error(error, table.catalog.properties)[1]
-        raise CommitError(f"{table_name(table)} is no longer in its catalog: nothing was committed") from cause
+        cause = explain_catalog_error(error, known_properties(table))[1]
+        raise CommitError(f"{table_name(table)} is no longer in its catalog; nothing was committed") from cause
     except (ValidationError, PydanticValidationError) as error:
         raise UnsupportedError(f"PyIceberg cannot load {table_name(table)}: {explain_invalid(error)}") from None
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-        said, cause = explain_catalog_error(error, table.catalog.properties)
+        said, cause = explain_catalog_error(error, known_properties(table))
         raise CommitError(f"{table_name(table)} cannot be loaded from its catalog: {said}") from cause
     if fresh.metadata.table_uuid != table.metadata.table_uuid:
-        raise CommitError(f"{table_name(table)} is another table now, dropped and made anew: nothing was committed")
+        raise CommitError(f"{table_name(table)} is another table now, dropped and made anew; nothing was committed")
     if to_commit:
         _refuse(fresh)
     return fresh

@@ -55,7 +55,9 @@ _RETRIES = {"num-retries": 4, "min-wait-ms": 100, "max-wait-ms": 60_000, "total-
 _LONGEST_WAIT_MS = 86_400_000
 _TIME_LIMIT_OF_HIVE = ("hive.metastore.client.socket.timeout", 600)
 """How long a Hive metastore may take between two bytes, in seconds: Hive's own property, and what goes without it."""
-_SIGNS_IN = "oauth2-server-uri"
+_SIGNS_IN = ("auth", "ssl", "rest.sigv4-enabled")
+"""How a client says who it is: by classes, by the certificates of a file, by signing with what AWS knows him by."""
+_SENDS_SECRETS = "oauth2-server-uri"
 """Where a client's secret is sent."""
 
 
@@ -330,7 +332,7 @@ class _Confined(Catalog):
 
     def _load_file_io(self, properties: Mapping[str, str] | None = None, location: str | None = None) -> FileIO:
         given = (properties or {}) if self._is_server else {}
-        io = super()._load_file_io({k: v for k, v in given.items() if not _names_code(k)}, location)
+        io = super()._load_file_io({k: v for k, v in given.items() if not _is_the_users(k)}, location)
         return io if location is None else ConfinedFileIO(io, location)
 
     def _convert_orm_to_iceberg(self, row: Any) -> Table:
@@ -372,9 +374,9 @@ class _ConfinedServer(_Confined):
 
     def _fetch_config(self) -> None:
         # Where the user says who signs him in, the server gets no secret sent elsewhere.
-        own = {name: value for name, value in self.properties.items() if _names_code(name) or name == _SIGNS_IN}
+        own = {name: value for name, value in self.properties.items() if _is_the_users(name) or name == _SENDS_SECRETS}
         super()._fetch_config()  # type: ignore[misc]  # of REST catalogs
-        self.properties = {name: value for name, value in self.properties.items() if not _names_code(name)} | own
+        self.properties = {name: value for name, value in self.properties.items() if not _is_the_users(name)} | own
 
     def _config_headers(self, session: Any) -> None:
         from icestats.iceberg.rest_session import limit_answers
@@ -389,7 +391,7 @@ class _ConfinedServer(_Confined):
         return super().load_table(identifier)  # type: ignore[safe-super]  # of REST catalogs
 
     def _response_to_table(self, identifier: tuple[str, ...], response: Any) -> Table:
-        if response.metadata_location is None:
+        if not response.metadata_location:
             # As of a table that is being created. Without it nothing says which files the metadata may name.
             raise MetadataError("the catalog does not say where the metadata is", ".".join(identifier))
         bare = response.metadata.model_copy(update={"properties": {}})
@@ -506,9 +508,9 @@ def _keep_times_in_order(metadata: IcebergMetadata, before: IcebergMetadata) -> 
     )
 
 
-def _names_code(name: str) -> bool:
-    """Whether a property says which class to import: `py-io-impl`, and of `auth` one of its parts."""
-    return name.endswith("impl") or name == "auth"
+def _is_the_users(name: str) -> bool:
+    """Whether no server says a property: which class to import (`py-io-impl`), or how to sign in."""
+    return name.endswith("impl") or name in _SIGNS_IN
 
 
 @functools.cache

@@ -67,3 +67,5 @@ class _Limit:
                 response.close()
                 raise OSError(f"the catalog's server answers {response.status_code} with more than {limit:,} bytes")
         response._content = bytes(data)
+        # As JSON is: requests looks through all of what no header tells the encoding of, and guesses.
+        response.encoding = "utf-8"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_doubles
-from icestats.answers.redaction import explained, safe_cause
+from icestats.answers.redaction import explained, hide_secrets, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import CallError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source
@@ -395,14 +395,16 @@ def explained_reading(source: Source) -> Iterator[None]:
     """Raise what PyIceberg fails with as one line: UnsupportedError, or MetadataError where a file is not there."""
     from pyiceberg.exceptions import ResolveError
 
-    with explained(lambda said: IcestatsError(f"the rows of {source.name} cannot be read: {said}")):
+    known = source.storage.properties
+    with explained(lambda said: IcestatsError(f"the rows of {source.name} cannot be read: {said}"), known):
         try:
             yield
         except FileNotFoundError as error:
             named = re.search("'(.+)'", str(error))
-            raise unreadable(named[1] if named else source.name, error) from safe_cause(error)
+            raise unreadable(named[1] if named else source.name, error, known) from safe_cause(error, known)
         except (*UNREAD_SCHEMA, OSError, MemoryError, LookupError, EOFError, ResolveError, struct.error) as error:
             # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (version 3).
             raise UnsupportedError(
-                f"the rows of {source.name} cannot be counted by PyIceberg: {one_line(error)}"
-            ) from safe_cause(error)
+                f"the rows of {source.name} cannot be counted by PyIceberg: "
+                f"{one_line(hide_secrets(str(error), known) or error)}"
+            ) from safe_cause(error, known)

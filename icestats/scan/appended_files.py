@@ -117,7 +117,8 @@ def _read_manifests(table: Table, snapshot_id: int) -> dict[str, ManifestFile] |
     try:
         return {manifest.manifest_path: manifest for manifest in found.manifests(table.io)}
     except (OSError, ValueError, EOFError, AssertionError) as error:
-        raise unreadable(found.manifest_list, error) from safe_cause(error)
+        known = table.io.properties
+        raise unreadable(found.manifest_list, error, known) from safe_cause(error, known)
 
 
 def _count_deletes(files: pa.Table, manifests: Sequence[ManifestFile]) -> Counter[tuple[Any, ...]]:
@@ -134,7 +135,7 @@ def _read_entries(io: FileIO, manifests: Iterable[ManifestFile]) -> list[Manifes
             try:
                 entries = manifest.fetch_manifest_entry(io, discard_deleted=False)
             except (OSError, ValueError, EOFError, AssertionError) as error:
-                raise unreadable(manifest.manifest_path, error) from safe_cause(error)
+                raise unreadable(manifest.manifest_path, error, io.properties) from safe_cause(error, io.properties)
             counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
             # PyIceberg 0.12 takes the place where a manifest is cut for its end.
             if None not in counts and len(entries) < sum(count or 0 for count in counts):

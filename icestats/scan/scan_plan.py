@@ -330,7 +330,8 @@ def _plan_tasks(source: Source, scan: DataScan, file_count: int) -> tuple[Sequen
     if (reason := find_unread(source)) is not None:
         return (), reason
     location = source.metadata_location
-    with explained(lambda said: MetadataError(f"its manifests cannot be read: {said}", location)):
+    known = source.storage.properties
+    with explained(lambda said: MetadataError(f"its manifests cannot be read: {said}", location), known):
         try:
             tasks: list[FileScanTask] = list(scan.plan_files())
         except (*UNREAD_SCHEMA, LookupError, ResolveError) as error:
@@ -477,7 +478,8 @@ def scan_here(plan: ScanPlan, sizes: Sizes) -> TableStatistics:
 
     started = time.perf_counter()
     job = ScanJob(plan.fields, sizes, plan.partitions, pairs=plan.pairs)
-    with explained(lambda said: IcestatsError(f"a data file of {plan.source.name} cannot be read: {said}")):
+    known = plan.source.storage.properties
+    with explained(lambda said: IcestatsError(f"a data file of {plan.source.name} cannot be read: {said}"), known):
         try:
             found, partitions = read_here(job, plan.reading, plan.tasks)
         except UnreadFileError as error:

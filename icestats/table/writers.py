@@ -157,7 +157,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     import icestats.scan.arrow_files
     import icestats.scan.whole_bounds  # noqa: F401
     from icestats.commit.registration import CONFLICTS, REFUSED_ROWS, look_behind_refusals
-    from icestats.commit.table_state import find_refusal
+    from icestats.commit.table_state import find_refusal, known_properties
     from icestats.iceberg.confined_io import find_long_wait
 
     _refuse_pin(table)
@@ -188,7 +188,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-        said, cause = explain_catalog_error(error, target.catalog.properties)
+        said, cause = explain_catalog_error(error, known_properties(target))
         is_refused = isinstance(error, REFUSED_ROWS)
         why = _explain_failure(table, write_id, said, is_refused=is_refused) if is_sent else None
         # What PyIceberg itself takes for a conflict: it has removed the manifests then.

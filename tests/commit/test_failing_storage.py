@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import traceback
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,27 @@ def test_rows_are_not_counted_with_an_error_of_the_storages_own(place):
         )
     ]
     assert any("cannot be read" in str(error) and "the storage failed" in str(error) for error in outcomes)
+
+
+def _repeat_the_key(said: str) -> OSError:
+    return OSError(f"{said}: hidden-key is not known")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda table: table.compute(partitions=True, manifests=True).commit,
+        lambda table: table.orphans,
+    ],
+    ids=["commit", "orphans"],
+)
+@pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
+def test_what_a_storage_repeats_is_not_told(place, act, capfd, caplog):
+    """Some tell in an error what they were signed in with; a proxy's address may stand in it, too."""
+    own = place.properties | {"s3.secret-access-key": "hidden-key"}
+    said = []
+    for _, error in fail_at_each_call(
+        place, lambda: act(icestats.load("db.t", catalog=own)), error=_repeat_the_key, for_good=True
+    ):
+        said += [] if error is None else traceback.format_exception(error)
+    assert "hidden" not in "".join((*said, *capfd.readouterr(), caplog.text))

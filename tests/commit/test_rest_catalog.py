@@ -190,6 +190,23 @@ def test_a_commit_that_was_taken_though_the_catalog_says_no_loses_no_file(table,
     assert statistics_files(table) == [Path(result.statistics_path).name]
 
 
+def test_a_commit_of_which_nothing_is_known_is_not_said_to_be_none(table, rest_table, monkeypatch):
+    """A token that has run out shows no table any more: what was refused may have been taken before."""
+    gone = {"error": {"message": "gone", "type": "NoSuchTableException", "code": 404}}
+    taken = Rest.do_POST
+
+    def take_and_hide(request):
+        taken(request)
+        monkeypatch.setattr(Rest, "do_GET", lambda own: own.answer(404, gone))
+
+    monkeypatch.setattr(Rest, "taken_and", 403)
+    monkeypatch.setattr(Rest, "do_POST", take_and_hide)
+    with pytest.raises(CommitError, match=r"is unknown \(.* no longer in its catalog\), and") as caught:
+        commit(rest_table, theta(table, 1))
+    assert "nothing was committed" not in str(caught.value)
+    assert [name in str(caught.value) for name in statistics_files(table)] == [True]
+
+
 def test_a_commit_of_which_others_have_replaced_a_part_by_then_loses_no_file(table, rest_table, monkeypatch):
     """The catalog says no to a request that was sent again, and logs no versions (Nessie)."""
     now, answer, done = table.current_snapshot().snapshot_id, Rest.answer, []

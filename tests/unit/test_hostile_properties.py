@@ -159,10 +159,12 @@ def test_file_io_is_of_the_users_properties_alone(rewrite, catalog_properties, b
         {"py-io-impl": f"{__name__}.Mark"},
         {"auth": {"type": "custom", "impl": f"{__name__}.Mark", "custom": {}}},
         {"auth": {"type": f"{__name__}.Mark"}},
+        {"rest.sigv4-enabled": "true"},
+        {"ssl": "theirs"},
     ],
-    ids=["FileIO", "auth", "type of auth"],
+    ids=["FileIO", "auth", "type of auth", "AWS", "certificate"],
 )
-def test_a_server_names_no_class_to_run(catalog, part, named):
+def test_a_server_names_no_class_to_run_and_no_other_way_to_sign_in(catalog, part, named):
     catalog.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1, 2, 3]}))
     with serve(catalog, **{part: {**named, "s3.region": "theirs"}}) as uri:
         table = icestats.load("db.t", catalog={"type": "rest", "uri": uri, "s3.endpoint": "mine"})

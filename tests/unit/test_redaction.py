@@ -25,6 +25,8 @@ from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import HIDDEN_IN_URLS, MetadataError, hide_in_urls
 from icestats.iceberg.catalog import open_source
 from icestats.iceberg.storage import Storage
+from tests import failing_storage
+from tests.failing_storage import Failure
 from tests.rest_catalog import Rest, answering, serve
 
 SECRETS = {
@@ -292,6 +294,20 @@ def test_what_a_server_repeats_at_a_write_is_not_told(small_table, monkeypatch):
     with serve(small_table.catalog) as uri:
         table = icestats.load("db.t", catalog={"type": "rest", "uri": uri, "token": "hidden/secret"})
         monkeypatch.setattr(Rest, "do_POST", refuse)
+        with pytest.raises(icestats.CommitError, match=r"took no rows: .*\*\*\*") as caught:
+            icestats.writers.append(table, small_table.scan().to_arrow())
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_a_storage_repeats_of_what_a_server_lends_is_not_told(small_table, monkeypatch):
+    small_table.catalog.rename_table("db.small", "db.t")
+    answer, lent = Rest.answer, {"config": {"s3.secret-access-key": "hidden-key"}}
+    monkeypatch.setattr(Rest, "answer", lambda own, status, document: answer(own, status, document | lent))
+    with serve(small_table.catalog) as uri:
+        own = {"type": "rest", "uri": uri, "py-io-impl": "tests.failing_storage.FailingIO"}
+        table = icestats.load("db.t", catalog=own)
+        failure = Failure(1, for_good=True, error=lambda said: OSError(f"{said}: hidden-key is not known"))
+        monkeypatch.setattr(failing_storage, "PLAN", failure)
         with pytest.raises(icestats.CommitError, match=r"took no rows: .*\*\*\*") as caught:
             icestats.writers.append(table, small_table.scan().to_arrow())
     assert "hidden" not in "".join(traceback.format_exception(caught.value))

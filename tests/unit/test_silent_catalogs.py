@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats.iceberg import rest_session
-from tests.rest_catalog import answering, serve
+from tests.rest_catalog import Rest, answering, serve
 
 TOKEN = {"access_token": "abcdefgh", "token_type": "bearer", "expires_in": 3600}
 
@@ -108,6 +108,27 @@ def test_what_may_not_be_listed_is_not_said_to_be_missing() -> None:
     forbidden = {"error": {"message": "no", "type": "ForbiddenException", "code": 403}}
     error, _ = ask(status=403, listed=forbidden)
     assert str(error) == "no table 't' in catalog.db, or one that may not be seen: what is there cannot be listed"
+
+
+def test_answers_are_of_utf8_whatever_the_server_says_of_them(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text of no said encoding was Latin 1, and of no said type was looked through for minutes, and guessed."""
+    catalog.create_table("db.t", pa.schema([("größe", pa.int64())])).append(pa.table({"größe": [1, 2]}))
+
+    def answer(request: Any, status: int, document: Any) -> None:
+        body = json.dumps(document, ensure_ascii=False).encode()
+        request.send_response(status)
+        request.send_header("Content-Type", "text/plain")
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    monkeypatch.setattr(Rest, "answer", answer)
+    with serve(catalog) as uri:
+        table = icestats.load("db.t", catalog={"type": "rest", "uri": uri})
+        icestats.writers.append(table, pa.table({"größe": [3]}))
+    assert catalog.load_table("db.t").scan().to_arrow()["größe"].to_pylist() == [3, 1, 2]
 
 
 def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
