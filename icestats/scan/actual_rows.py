@@ -260,12 +260,20 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
     rows, to_read = 0, []
     decides = not _excludes(row_filter.bound) and not _is_misplanned(row_filter)
     for task in _plan_files(scan, row_filter):
-        if decides and task.residual == AlwaysTrue() and not task.delete_files:
+        is_sure = decides and task.residual == AlwaysTrue() and not _is_at_top(scan, task, row_filter)
+        if is_sure and not task.delete_files:
             rows += task.file.record_count
         else:
             to_read.append(task)
     condition = _build_condition(row_filter, scan.projection())
     return int(rows + sum(map_rows(scan, to_read, lambda table: table.filter(condition).num_rows)))
+
+
+def _is_at_top(scan: Any, task: FileScanTask, row_filter: RowFilter) -> bool:
+    """Say whether a file may have the least numbers of a column, of whose partition the value is large."""
+    fields = scan.table_metadata.specs()[task.file.spec_id].fields
+    found = ((place, row_filter.tops.get(field.field_id)) for place, field in enumerate(fields))
+    return any(known is not None and (task.file.partition[place] or 0) >= known[1] for place, known in found)
 
 
 def _map_matching(scan: Any, row_filter: RowFilter, digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:
@@ -309,7 +317,7 @@ def map_rows(scan: Any, tasks: Sequence[FileScanTask], digest: Callable[[pa.Tabl
 
 def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
     tasks: Iterable[FileScanTask] = (
-        scan if _is_misplanned(row_filter) else scan.filter(row_filter.expression)
+        scan if _is_misplanned(row_filter) else scan.filter(row_filter.planned)
     ).plan_files()
     return tasks
 
@@ -317,13 +325,13 @@ def _plan_files(scan: Any, row_filter: RowFilter) -> Iterable[FileScanTask]:
 def _is_misplanned(row_filter: RowFilter) -> bool:
     """Say whether PyIceberg's planning may leave out files that have matching rows.
 
-    Those of early writers before 1970 (`RowFilter.may_be_misplaced`); where the filter is on a uuid: writers disagree
+    Those of early writers before 1970 (`RowFilter.may_be_early`); where the filter is on a uuid: writers disagree
     in their order, and PyIceberg trusts their bounds (https://github.com/apache/iceberg/issues/14216); where it
     compares a float with what no float is: PyIceberg reads by the nearest float, and plans by the literal; and where it
     is on nulls of a struct's field, whose counts may leave out rows with a null struct.
     """
     top_level = {field.field_id for field in row_filter.schema.fields}
-    return row_filter.may_be_misplaced or any(
+    return row_filter.may_be_early or any(
         one.type == "uuid"
         or len(build_values(one)) > 1
         or (one.operator == "is null" and one.field_id not in top_level)

@@ -705,7 +705,9 @@ def test_equality_deletes_of_a_spec_of_void_fields_are_about_all_partitions(tran
 
 
 @pytest.mark.parametrize(("kind", "least"), [(IntegerType(), -(2**31)), (LongType(), -(2**63))])
-@pytest.mark.parametrize(("condition", "count"), [("= {}", 1), ("in ({}, 3)", 1), ("< 0", 2), ("> 50", 2)])
+@pytest.mark.parametrize(
+    ("condition", "count"), [("= {}", 1), ("in ({}, 3)", 1), ("< 0", 2), ("<= 105", 3), ("> 50", 2), ("is not null", 4)]
+)
 def test_partitions_of_the_least_numbers_are_at_the_top(
     catalog: SqlCatalog, catalog_properties: dict[str, str], kind: PrimitiveType, least: int, condition: str, count: int
 ) -> None:
@@ -715,7 +717,9 @@ def test_partitions_of_the_least_numbers_are_at_the_top(
     made = catalog.create_table("db.least", schema, partition_spec=spec)
     made.append(pa.table({"n": [least, least + 1, 105, 205]}, schema_to_pyarrow(schema)))
     table = icestats.load("db.least", catalog=catalog_properties)
-    for one in table.estimate(f"n {condition.format(least)}"):
+    found = table.estimate(f"n {condition.format(least)}", actual=True)
+    assert found.actual == count
+    for one in found:
         assert one.rows_lower is not None
         assert one.rows_upper is not None
         assert one.rows_lower <= count <= one.rows_upper, one

@@ -32,7 +32,6 @@ from icestats.iceberg.filters.predicates import (
     join,
 )
 from icestats.iceberg.filters.value_sets import build_values
-from icestats.iceberg.metadata import split_transform
 from icestats.iceberg.metadata_json import find_source_ids, read_document
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
@@ -109,11 +108,31 @@ class RowFilter:
         return _with_transforms(condition, {field.field_id: str(field.transform) for field in spec.fields}, exact)
 
     @cached_property
-    def may_be_misplaced(self) -> bool:
-        """Whether matching rows may be in partitions where PyIceberg does not look: see `_or_later` and `_wraps`."""
+    def may_be_early(self) -> bool:
+        """Whether matching rows may be in partitions of times where PyIceberg does not look: see `_or_later`."""
         found = [predicate for condition in self.by_spec.values() for predicate in find_predicates(condition)]
-        is_early = any(one.transform in _TIMES and any(value <= 0 for value in one.literals) for one in found)
-        return is_early or any(map(_wraps, found))
+        return any(one.transform in _TIMES and any(value <= 0 for value in one.literals) for one in found)
+
+    @cached_property
+    def tops(self) -> Mapping[int, tuple[int, int]]:
+        """By partition field of `truncate`: its column, and the least value where its least numbers may be.
+
+        Writers wrap them, see `_WrappingTruncate`; PyIceberg looks for them at the bottom.
+        """
+        return {
+            field.field_id: (field.source_id, (1 << (bits - 1)) - field.transform.width)
+            for spec in self.bound_to.specs.values()
+            for field in spec.fields
+            if isinstance(field.transform, TruncateTransform) and field.source_id in self.field_ids
+            if (bits := _BITS.get(str(self.schema.find_type(field.source_id))))
+        }
+
+    @cached_property
+    def planned(self) -> BooleanExpression:
+        """The expression, or what is at the top of partitions of `truncate`."""
+        at_least: Any = e.GreaterThanOrEqual
+        wrapped = (at_least(self.schema.find_column_name(column), top) for column, top in {*self.tops.values()})
+        return reduce(e.Or, wrapped, self.expression)
 
 
 def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
@@ -368,15 +387,6 @@ def _with_transforms(condition: Condition, transforms: Mapping[int, str], exact:
 
 
 _TIMES = frozenset({"year", "month", "day", "hour"})
-
-
-def _wraps(predicate: Predicate) -> bool:
-    """Whether a value may be one of a partition at the top that holds the least numbers: see `_WrappingTruncate`."""
-    word, width = split_transform(predicate.transform)
-    bits = _BITS.get(predicate.type)
-    if word != "truncate" or bits is None:
-        return False
-    return any(value >= (1 << (bits - 1)) - width for value in predicate.literals)
 
 
 def _or_later(predicate: Predicate) -> Predicate:
