@@ -6,12 +6,13 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from icestats.answers.redaction import safe_cause
+from icestats.answers.redaction import hide_secrets, safe_cause
 from icestats.answers.text import one_line
 from icestats.errors import IcestatsError, SparkUnavailableError
 from icestats.spark.connect import interrupt_operations, is_connect, watch_operations
@@ -313,7 +314,10 @@ def _count_tasks(spark: SparkSession, own: str) -> tuple[int, int]:
 
 @contextmanager
 def explained_errors(
-    spark: SparkSession, doing: str, explain: Callable[[str], IcestatsError] | None = None
+    spark: SparkSession,
+    doing: str,
+    explain: Callable[[str], IcestatsError] | None = None,
+    properties: Mapping[str, Any] | None = None,
 ) -> Iterator[None]:
     """Turn what Spark raises in a block into one line.
 
@@ -325,6 +329,8 @@ def explained_errors(
         What the job does, as the subject of the message: `the Spark job that ...`.
     explain : callable, optional
         Gives the error for the first line that Spark, whose JVM still runs, says; by default `explain_failure` of all.
+    properties : mapping of str to Any, optional
+        What the block opens files and catalogs with: their secrets are hidden.
 
     Raises
     ------
@@ -353,8 +359,9 @@ def explained_errors(
             raise SparkUnavailableError(f"{doing} failed: {_explain_iceberg(context, error)}") from safe_cause(error)
         if not isinstance(error, spark_errors()):
             raise
-        said = str(error).partition(_STACK_TRACE)[0]
-        raise (explain_failure(doing, said) if explain is None else explain(first_line(error))) from safe_cause(error)
+        said = str(error).partition(_STACK_TRACE)[0] if explain is None else first_line(error)
+        explained = partial(explain_failure, doing) if explain is None else explain
+        raise explained(hide_secrets(said, properties or {})) from safe_cause(error, properties)
 
 
 def _explain_no_aws(spark: SparkSession) -> str:

@@ -100,7 +100,7 @@ def read_rollups_with_spark(
         )
     job = _Job(metadata, storage.properties, storage.home, schema)
     columns = ", ".join(f"{name} binary" for name in _ANSWER.names)
-    with explained_errors(spark, "the Spark job that reads the manifests"):
+    with explained_errors(spark, "the Spark job that reads the manifests", properties=storage.properties):
         ship_package(spark)
         bundles = bundle_manifests(manifests, 2 * find_parallelism(spark))
         work = spread(spark, [pickle.dumps(bundle) for bundle in bundles])

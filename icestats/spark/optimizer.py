@@ -112,7 +112,10 @@ def count_with_spark(
     version = find_version(source.metadata, snapshot, schema)
     with (
         explained_errors(
-            spark, f"counting the rows of {source.name}", lambda said: UnsupportedError(f"{failed}: {said}")
+            spark,
+            f"counting the rows of {source.name}",
+            lambda said: UnsupportedError(f"{failed}: {said}"),
+            source.catalog_properties,
         ),
         open_in_spark(spark, source, "to count its rows", version) as (session, name),
         watch_jobs(session, f"icestats: counting {source.name}"),
@@ -128,7 +131,7 @@ def count_with_spark(
 def _asked(spark: SparkSession, source: Source) -> AbstractContextManager[None]:
     failed = f"Spark's optimizer cannot be asked about {source.name}"
     doing = f"asking Spark's optimizer about {source.name}"
-    return explained_errors(spark, doing, lambda said: UnsupportedError(f"{failed}: {said}"))
+    return explained_errors(spark, doing, lambda said: UnsupportedError(f"{failed}: {said}"), source.catalog_properties)
 
 
 def _explain(session: SparkSession, query: str) -> OptimizerStatistics:

@@ -240,6 +240,7 @@ def _file_properties(source: Source) -> Mapping[str, str]:
 
 def _explained(session: SparkSession, source: Source, reason: str) -> AbstractContextManager[None]:
     failed = f"{source.name} cannot be scanned: {reason}, and Spark cannot read it either"
+    doing = f"reading {source.name} in Spark"
     return explained_errors(
-        session, f"reading {source.name} in Spark", lambda said: UnsupportedError(f"{failed}: {said}")
+        session, doing, lambda said: UnsupportedError(f"{failed}: {said}"), source.catalog_properties
     )

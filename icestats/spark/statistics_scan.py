@@ -110,7 +110,9 @@ def _run_scan(spark: SparkSession, plan: ScanPlan, sizes: Sizes, progress: Progr
             progress = SaidProgress()
             sys.stderr.write(f"{plan.describe()}\n")
         name, group = plan.source.name, f"icestats: statistics of {plan.source.name}"
-        with explained_errors(spark, f"the scan of {name}"), watch_jobs(spark, group, progress):
+        known = plan.source.storage.properties
+        explained = explained_errors(spark, f"the scan of {name}", properties=known)
+        with explained, watch_jobs(spark, group, progress):
             ship_package(spark)
             found = [merge_rows(job, _run(spark, part, job)) for part, job in zip(parts, jobs, strict=True)]
     built = [build_statistics(part, sizes, *one, started) for part, one in zip(parts, found, strict=True)]

@@ -103,7 +103,8 @@ def write_dataframe(
     identifier = quote_name(name, *source.identifier)
     doing = f"the write to {source.name} (its snapshots say whether the rows were committed)"
     explain = partial(_explain_writing, source)
-    with explained_errors(frame.sparkSession, doing, explain):
+    known = source.catalog_properties
+    with explained_errors(frame.sparkSession, doing, explain, known):
         if frame.sparkSession.conf.get(f"spark.sql.catalog.{name}", None) is None:
             raise UnsupportedError(
                 f"the DataFrame's session does not know the catalog {name!r}: get the session by "
@@ -116,7 +117,7 @@ def write_dataframe(
             for key, value in snapshot_properties.items():
                 writer = writer.option(f"snapshot-property.{key}", value)
             note = f"interrupted while writing to {source.name}: its rows may still arrive, look before writing again"
-            explained = explained_errors(frame.sparkSession, doing, partial(explain, look=look))
+            explained = explained_errors(frame.sparkSession, doing, partial(explain, look=look), known)
             with said_if_cut(note), _looking_behind_the_end(look), explained:
                 writer.append() if mode == "append" else writer.overwritePartitions()
 
@@ -220,7 +221,8 @@ def run_rewrite_manifests(
             raise UnsupportedError(f"Spark has no catalog like {source.catalog_name!r}: give a session that knows it")
         session = get_session({source.catalog_name: properties}, location=source.metadata_location)
     counts = (0, 0)
-    with explained_errors(session, _REWRITING, _explain_rewriting), watch_jobs(session, f"icestats: {source.name}"):
+    explained = explained_errors(session, _REWRITING, _explain_rewriting, source.catalog_properties)
+    with explained, watch_jobs(session, f"icestats: {source.name}"):
         _refuse_other_table(session, source, target)
         for statement in statements:
             rows = run_sql(session, statement).collect()

@@ -1,13 +1,15 @@
-"""What stands in a table chooses no code where Spark, or Python on its executors, reads and writes it."""
+"""A table chooses no code where Spark, or executors, read and write it; no secret of a user's is told."""
 
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import EqualTo, StartsWith
 
 import icestats
@@ -89,3 +91,18 @@ def test_settings_of_the_session_change_no_text_of_a_table(catalog, spark):
     with changed_settings(spark, dict.fromkeys(names, "true")):
         assert count_with_spark(spark, table._source, table.snapshot, table.schema, conditions) == [1, 1, 1, 1, 1]
         assert spark.conf.get(names[0]) == "true"
+
+
+def test_what_executors_repeat_of_a_users_secrets_is_not_told(spark, tmp_path):
+    """Here it is in a path; storages repeat what they were signed in with."""
+    own = {"type": "sql", "uri": f"sqlite:///{tmp_path / 'c.db'}", "warehouse": f"file://{tmp_path / 'hidden-key'}"}
+    rows = pa.table({"a": [1, 2]})
+    with SqlCatalog("catalog", **own) as catalog:
+        catalog.create_namespace("db")
+        catalog.create_table("db.t", rows.schema).append(rows)
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    table = icestats.load("db.t", catalog=own | {"s3.secret-access-key": "hidden-key"})
+    with pytest.raises(icestats.IcestatsError, match=r"the scan of db\.t failed: .*\*\*\*") as caught:
+        table.compute(spark=spark)
+    assert "hidden-key" not in "".join(traceback.format_exception(caught.value))

@@ -89,7 +89,8 @@ def read_fed(
         warnings.warn(printable(f"{source.name}: {'; '.join(reported.notes)}"), RuntimeWarning, stacklevel=3)
     doing = f"reading {source.name} in Spark"
     failed = f"{source.name} cannot be read by Spark"
-    with explained_errors(spark, doing, lambda said: UnsupportedError(f"{failed}: {said}")):
+    known = source.catalog_properties
+    with explained_errors(spark, doing, lambda said: UnsupportedError(f"{failed}: {said}"), known):
         version = find_version(source.metadata, snapshot, schema)
         with open_in_spark(spark, source, "to plan with its statistics", version) as (session, name):
             relation = _find_relation(run_sql(session, f"select * from {name} {version.clause}"))  # noqa: S608 - names are quoted
