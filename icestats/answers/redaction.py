@@ -41,6 +41,17 @@ def hide_secrets(text: str, properties: Mapping[str, Any]) -> str:
     return hide_in_urls(text)
 
 
+def safe_line(error: Exception, properties: Mapping[str, Any] | None = None) -> str:
+    """Return what an error says, as one line without the secrets of some properties.
+
+    Examples
+    --------
+    >>> safe_line(OSError("the key k-12345 is not known"), {"s3.secret-access-key": "k-12345"})
+    'the key *** is not known'
+    """
+    return one_line(hide_secrets(str(error), properties or {}) or error)
+
+
 def safe_cause(error: Exception, properties: Mapping[str, Any] | None = None) -> Exception:
     r"""Return what to raise another error from: an error, or a stand-in where its traceback would show secrets.
 
@@ -79,8 +90,7 @@ def explained(explain: Callable[[str], IcestatsError], properties: Mapping[str, 
     except IcestatsError:
         raise
     except Exception as error:  # noqa: BLE001 - each storage has its own errors
-        cause = safe_cause(error, properties)
-        raise explain(one_line(hide_secrets(str(error), properties or {}) or error)) from cause
+        raise explain(safe_line(error, properties)) from safe_cause(error, properties)
 
 
 @functools.lru_cache(maxsize=256)

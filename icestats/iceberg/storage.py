@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import unquote
 
-from icestats.answers.redaction import hide_secrets, safe_cause
-from icestats.answers.text import one_line
+from icestats.answers.redaction import safe_cause, safe_line
 from icestats.errors import CallError, MetadataError
 from icestats.iceberg.reach import check_reach, store_of
 
@@ -309,7 +308,7 @@ def unreadable(location: str, error: Exception, properties: Mapping[str, str] | 
         return MetadataError(
             f"this kind of location needs the package {error.name}: pip install {error.name}", location
         )
-    text = one_line(hide_secrets(str(error), properties or {}) or error)
+    text = safe_line(error, properties)
     if "OAuth2 access token" in text:
         return MetadataError(
             "Google Cloud gives no access token: set gcs.oauth2.token and "

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_doubles
-from icestats.answers.redaction import explained, hide_secrets, safe_cause
+from icestats.answers.redaction import explained, safe_cause, safe_line
 from icestats.answers.text import one_line
 from icestats.errors import CallError, IcestatsError, UnsupportedError
 from icestats.iceberg.catalog import Source
@@ -413,6 +413,5 @@ def explained_reading(source: Source) -> Iterator[None]:
         except (*UNREAD_SCHEMA, OSError, MemoryError, LookupError, EOFError, ResolveError, struct.error) as error:
             # PyIceberg fails in many ways where dates have become timestamps, or defaults do not fit (version 3).
             raise UnsupportedError(
-                f"the rows of {source.name} cannot be counted by PyIceberg: "
-                f"{one_line(hide_secrets(str(error), known) or error)}"
+                f"the rows of {source.name} cannot be counted by PyIceberg: {safe_line(error, known)}"
             ) from safe_cause(error, known)
