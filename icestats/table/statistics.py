@@ -373,6 +373,12 @@ def _list_names(said: Mapping[str, _Said]) -> list[tuple[_Said, str]]:
     return [(one, ", ".join(listed)) for one, listed in names.items()]
 
 
+def check_made(what: str, is_made: bool, **sizes: int | None) -> None:
+    """Raise CallError where a size is asked for and the sketches that would have it are not made."""
+    if not is_made and (given := [name for name, value in sizes.items() if value is not None]):
+        raise CallError(f"{given[0]} is a size of sketches that are made with {what} only: ask for that too")
+
+
 def choose_sizes(
     plan: ScanPlan, k: int, lg_k: int, partition_sizes: tuple[int | None, int | None], limit_bytes: int
 ) -> Sizes:

@@ -374,7 +374,7 @@ class StatisticsFiles(Contents):
         from icestats.stats.partition_sketches import find_default_limit
         from icestats.stats.table_statistics import TableStatistics
         from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
-        from icestats.table.statistics import Statistics, choose_sizes, fit_partitions
+        from icestats.table.statistics import Statistics, check_made, choose_sizes, fit_partitions
 
         check_flags(partitions=partitions, manifests=manifests, with_column_stats=with_column_stats)
         check_flags(table=False if table is None else table)
@@ -391,7 +391,11 @@ class StatisticsFiles(Contents):
         of_scan = by is not None or bool(together)
         if table is False and of_scan:
             raise CallError("by and together are of a scan of the table: leave out table=False")
-        if table or of_scan or not (table is False or partitions or manifests):
+        scans = bool(table or of_scan or not (table is False or partitions or manifests))
+        check_made("a scan of the table", scans, k=k, lg_k=lg_k)
+        of_partitions = {"partition_k": partition_k, "partition_lg_k": partition_lg_k, "max_size_bytes": max_size_bytes}
+        check_made("by='partition'", by is not None, **of_partitions)
+        if scans:
             plan = prepare_scan(self._source, snapshot, self.schema, columns, by_partition=by is not None)
             if k is None or lg_k is None:
                 known_k, known_lg_k = self._reader.find_committed_sizes(plan.fields)

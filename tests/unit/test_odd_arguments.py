@@ -144,6 +144,11 @@ def test_a_location_that_no_file_can_have_is_not_found() -> None:
             "expected a column of both tables, or one of each",
         ),
         (lambda table: table.estimate_join(table, ("id", 3)), "expected a column of both tables, or one of each"),
+        (
+            lambda table: table.compute(partitions=True, k=9),
+            "k is a size of sketches that are made with a scan of the table",
+        ),
+        (lambda table: table.compute(partition_k=9), "partition_k is a size of sketches that are made with by='partit"),
         (lambda table: table.compute(lg_k=27), "lg_k is 27: expected a whole number from 4 to 26"),
         (lambda table: table.compute(max_size_bytes="1MB"), "max_size_bytes is '1MB': expected a whole number from 0"),
         *(

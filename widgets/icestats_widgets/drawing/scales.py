@@ -60,18 +60,20 @@ def render_compact(value: float) -> str:
 
 
 def render_percent(share: float) -> str:
-    """Return a share of a whole as a percentage; it is only 0 if the share is.
+    """Return a share of a whole as a percentage; it is only 0 or 100 if the share is 0 or 1.
 
     Examples
     --------
-    >>> [render_percent(share) for share in (0, 0.00002, 0.00306, 0.0199, 1)]
-    ['0%', '< 0.01%', '0.31%', '2.0%', '100.0%']
+    >>> [render_percent(share) for share in (0, 0.00002, 0.00306, 0.0199, 0.9999, 1)]
+    ['0%', '< 0.01%', '0.31%', '2.0%', '> 99.9%', '100.0%']
     """
     percent = 100 * share
     if percent == 0:
         return "0%"
     if percent < 0.01:
         return "< 0.01%"
+    if 99.95 <= percent < 100:
+        return "> 99.9%"
     return f"{percent:.2f}%" if percent < 0.995 else f"{percent:.1f}%"
 
 
