@@ -135,7 +135,7 @@ def open_static_table(location: str, storage: Storage) -> StaticTable:
         document = read_document(storage, location)
         schemas = [leave_out_unknown(schema) for schema in document.get("schemas") or ()]
         metadata = TableMetadataUtil.parse_obj({**document, "schemas": schemas})
-    return StaticTable(("static-table", location), metadata, location, io, NoopCatalog("static-table"))
+    return StaticTable((location,), metadata, location, io, NoopCatalog("static-table"))
 
 
 UNREAD_SCHEMA = (ValidationError, ValueError, TypeError, ArithmeticError, AttributeError, NotImplementedError)
