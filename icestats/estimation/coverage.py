@@ -225,6 +225,8 @@ def _applies(reader: SnapshotReader, level: str, statistic: str, field: Field | 
         return reader.source.metadata.format_version >= 3
     if field is None:
         return True
+    if statistic == "histogram":
+        return can_distribute(field) is None
     if statistic == "NaN count":
         return field.has_nan
     if statistic in ("num trues", "num falses"):
@@ -279,8 +281,6 @@ def _find_command(
 def _find_options(fact: EngineFact, field: Field | None) -> dict[str, bool | str] | None:
     """Return the options of `Table.compute` that make a statistic; None where it makes none."""
     if field is None or fact.statistic not in _BY_SCAN or can_sketch(field) is not None:
-        return None
-    if fact.statistic == "histogram" and can_distribute(field) is not None:
         return None
     if fact.level == "table-column":
         return {"table": True}

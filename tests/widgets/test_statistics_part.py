@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, LongType, NestedField, UUIDType
 
 import icestats
 from icestats.answers.text import render_bytes
@@ -89,6 +91,24 @@ def test_the_matrix_says_of_each_column_what_there_is(explorer: Explorer, part: 
     assert [row["column"] for row in find_rows(part, "matrix")] == ["price"]
     assert part.to_arrow().schema == icestats.schemas.COVERAGE
     assert part.code() == "table.coverage()"
+
+
+def test_a_column_without_an_order_lacks_no_distribution(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    """No scan makes one of uuids: what is offered there would be missing after it too."""
+    schema = Schema(
+        NestedField(1, "key", UUIDType()), NestedField(2, "raw", BinaryType()), NestedField(3, "n", LongType())
+    )
+    table = catalog.create_table("db.orderless", schema)
+    rows = {"key": [bytes(16)], "raw": [b"a"], "n": [1]}
+    table.append(pa.table(rows, schema=table.schema().as_arrow()))
+    loaded = icestats.load("db.orderless", catalog=catalog_properties)
+    assert not [row for row in loaded.coverage(columns=["key", "raw"]).to_pylist() if row["statistic"] == "histogram"]
+    explorer = loaded.explore()
+    assert explorer.wait()
+    shown = {row["column"]: row["histogram"] for row in find_rows(explorer.parts["statistics"], "matrix")}
+    assert shown == {"key": "–", "raw": "–", "n": "missing +"}
 
 
 def test_what_is_stale_for_an_engine_takes_two_clicks(stale_table: icestats.Table) -> None:
