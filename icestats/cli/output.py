@@ -173,6 +173,8 @@ def _text(records: list[dict[str, Any]]) -> str:
         return "nothing to list\n"
     flat = [_flattened(record) for record in records]
     names = list(dict.fromkeys(name for row in flat for name in row))
+    if not names:
+        return f"{counted(len(records), 'row')} of nested values: --format json shows them\n"
     rows = [
         [_short(row.get(name), _absence(record, name)) for name in names]
         for record, row in zip(records, flat, strict=True)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
+from icestats.answers.redaction import hide_secrets, safe_cause
 from icestats.errors import UnsupportedError
-from icestats.spark.jobs import explained_errors, first_line
+from icestats.spark.jobs import explained_errors, first_line, list_settings
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -195,4 +196,5 @@ def _asked(session: SparkSession, location: str) -> Iterator[None]:
             yield
         except Py4JJavaError as error:
             kind = _ERRORS.get(error.java_exception.getClass().getSimpleName(), OSError)
-            raise kind(f"{location}: {first_line(error)}") from error
+            known = list_settings(session)
+            raise kind(f"{location}: {hide_secrets(first_line(error), known)}") from safe_cause(error, known)

@@ -25,6 +25,7 @@ from icestats.spark.jvm import (
     interrupts_first,
     spark_errors,
     unless_ended,
+    unlogged,
     unshown,
 )
 
@@ -330,7 +331,7 @@ def explained_errors(
     explain : callable, optional
         Gives the error for the first line that Spark, whose JVM still runs, says; by default `explain_failure` of all.
     properties : mapping of str to Any, optional
-        What the block opens files and catalogs with: their secrets are hidden.
+        What the block opens files and catalogs with: their secrets are hidden, as those of the session's settings.
 
     Raises
     ------
@@ -353,15 +354,27 @@ def explained_errors(
         wait_s = _SHUTDOWN_S if _SHUT_DOWN in str(error) else 0.0
         if context is not None and (end := explain_end(context, wait_s=wait_s)) is not None:
             raise SparkUnavailableError(f"{doing} failed: {end}") from None
+        known = list_settings(spark) | dict(properties or {})
         if _NO_AWS.search(str(error)):
-            raise SparkUnavailableError(f"{doing} failed: {_explain_no_aws(spark)}") from safe_cause(error)
+            raise SparkUnavailableError(f"{doing} failed: {_explain_no_aws(spark)}") from safe_cause(error, known)
         if context is not None and _OLD_ICEBERG.search(str(error)):
-            raise SparkUnavailableError(f"{doing} failed: {_explain_iceberg(context, error)}") from safe_cause(error)
+            lacking = hide_secrets(_explain_iceberg(context, error), known)
+            raise SparkUnavailableError(f"{doing} failed: {lacking}") from safe_cause(error, known)
         if not isinstance(error, spark_errors()):
             raise
         said = str(error).partition(_STACK_TRACE)[0] if explain is None else first_line(error)
         explained = partial(explain_failure, doing) if explain is None else explain
-        raise explained(hide_secrets(said, properties or {})) from safe_cause(error, properties)
+        raise explained(hide_secrets(said, known)) from safe_cause(error, known)
+
+
+@unlogged()
+def list_settings(spark: SparkSession) -> dict[str, str]:
+    """Return the settings of a session, its secrets too; none by Spark Connect, whose server has them."""
+    if is_connect(spark):
+        return {}
+    # `conf.getAll` came with PySpark 4.
+    found: Any = spark._jsparkSession.sessionState().conf().settings()
+    return {str(key): str(value) for key, value in found.items()}
 
 
 def _explain_no_aws(spark: SparkSession) -> str:

@@ -43,8 +43,8 @@ from icestats.iceberg.reach import folder_of
 from icestats.iceberg.storage import local_path
 from icestats.spark.connect import is_connect, refuse_connect
 from icestats.spark.java_file_io import JavaFileIO
-from icestats.spark.jobs import explained_errors, first_line
-from icestats.spark.jvm import explain_end, unlogged
+from icestats.spark.jobs import explained_errors, first_line, list_settings
+from icestats.spark.jvm import explain_end
 from icestats.spark.session import active, check_iceberg, find_running_session, get_session
 
 if TYPE_CHECKING:
@@ -220,8 +220,7 @@ class SessionCatalog(ForeignCatalog):
             with explained_errors(self.session, doing, lambda said: CatalogError(f"{failed}: {said}")), _translated():
                 yield
         except _ANSWERS as error:
-            prefixes = (f"{_CATALOG}{self.name}.", "spark.hadoop.")
-            own = {key: value for key, value in _settings(self.session).items() if key.startswith(prefixes)}
+            own = list_settings(self.session)
             shown = "".join(traceback.format_exception(error))
             if hide_secrets(shown, own) == shown:
                 raise
@@ -382,13 +381,6 @@ def _check_kind(session: object) -> None:
         raise CallError(f"spark is {type(session).__name__}, expected a SparkSession")
 
 
-@unlogged()
-def _settings(session: SparkSession) -> dict[str, str]:
-    # `session.conf.getAll` came with PySpark 4.
-    found: Any = session._jsparkSession.sessionState().conf().settings()
-    return {str(key): str(value) for key, value in found.items()}
-
-
 def _list_catalogs(session: SparkSession) -> list[str]:
-    named = (key.removeprefix(_CATALOG) for key in _settings(session) if key.startswith(_CATALOG))
+    named = (key.removeprefix(_CATALOG) for key in list_settings(session) if key.startswith(_CATALOG))
     return [name for name in named if "." not in name]

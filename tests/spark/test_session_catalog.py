@@ -288,14 +288,29 @@ public class OwnWords extends org.apache.iceberg.hadoop.HadoopFileIO {
   }
 
   public Iterable listPrefix(String prefix) {
-    throw new IllegalStateException("(Service: S3, Status Code: 403)");
+    throw new IllegalStateException("(Service: S3, Status Code: 403) for hidden-key");
   }
 }
 """
 """As `S3FileIO`, which raises AWS's own errors, not Iceberg's: for the length of a file that is gone, for a list."""
 
 
-def test_what_a_storage_says_in_its_own_words_is_understood(session, make, monkeypatch):
+@pytest.fixture
+def told(session):
+    """Give a session a secret that is in none of a catalog's properties."""
+
+    @contextmanager
+    def told(secret):
+        session.conf.set("spark.hadoop.fs.s3a.secret.key", secret)
+        try:
+            yield
+        finally:
+            session.conf.unset("spark.hadoop.fs.s3a.secret.key")
+
+    return told
+
+
+def test_what_a_storage_says_in_its_own_words_is_understood(session, make, monkeypatch, told):
     jvm = session.sparkContext._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
@@ -316,8 +331,10 @@ def test_what_a_storage_says_in_its_own_words_is_understood(session, make, monke
     table._source.catalog.file_io.delete(path)
     (warning,) = [one for one in table.compute(columns=["price"]).commit().warnings if path in one]
     assert warning == f"an ancestor's statistics are not carried forward: {path}: no such file"
-    with pytest.raises(MetadataError, match=r"metadata: cannot be read: .*Status Code: 403"):
+    said = r"metadata: cannot be read: .*Status Code: 403\) for \*\*\*"
+    with told("hidden-key"), pytest.raises(MetadataError, match=said) as caught:
         table.orphans()
+    assert "hidden-key" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_table_of_format_version_3_takes_statistics(session, make):
@@ -659,6 +676,16 @@ def test_what_a_server_repeats_to_a_session_is_not_told(session, tmp_path, monke
             table.refresh()
     shown = "".join(traceback.format_exception(caught.value))
     assert not any(value in shown for value in secrets.values())
+
+
+def test_what_readers_repeat_of_the_sessions_own_secrets_is_not_told(session, make, folder, told):
+    """Here it is in a path; storages repeat what they were signed in with."""
+    table = make("viewed", "repeated")
+    for file in (folder / "viewed/db/repeated").rglob("*.parquet"):
+        file.write_bytes(bytes(file.stat().st_size))
+    with told("cluster"), pytest.raises(icestats.IcestatsError, match=r"viewfs://\*\*\*/data") as caught:
+        table.compute(spark=session)
+    assert "//cluster" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_through_a_rest_catalog_of_the_session_what_others_commit_in_between_is_put_back(session, tmp_path):

@@ -179,6 +179,11 @@ def test_a_query_may_return_a_column_of_provenance(run, location, query):
     assert "unknown" in out.decode()
 
 
+def test_rows_of_nested_values_alone_are_said_to_be_in_json(run, location):
+    code, out, err = run("sql", location, "select {'a': 1} as s")
+    assert (code, out.decode(), err) == (0, "1 row of nested values: --format json shows them\n", "")
+
+
 def test_csv_without_rows_has_its_head(run, location):
     code, out, err = run("sql", location, "select manifest_path, content from manifests where false", "--format", "csv")
     assert (code, out.decode().splitlines(), err) == (0, ["manifest_path,content"], "")
