@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,8 @@ CONFLICTS = (CommitFailedException, ValidationException)
 """Errors by which a write of rows meets those of others."""
 REFUSED_ROWS = (*CONFLICTS, *_REFUSED)
 """Errors by which a catalog says that it has not taken a write of rows."""
+_LOCKED = re.compile("(acquire|check|waiting for) (the )?lock")
+"""What the clients of a Hive metastore say, PyIceberg's and Java's, when they have waited for a lock in vain."""
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0
@@ -189,7 +192,9 @@ def _commit_entries(
         if not isinstance(error, (CommitFailedException, *_REFUSED)):
             raise CommitError(f"{failed}; it is not seen in the metadata{kept}") from cause
         text = _discard(table, paths, left)
-        if isinstance(error, _REFUSED):
+        if is_locked := _LOCKED.search(said) is not None:
+            text += "; try again once the other writer's lock is gone, one that was killed leaves it for a while"
+        if is_locked or isinstance(error, _REFUSED):
             raise CommitError(f"{table_name(table)} took no commit: {said}; {text}") from cause
         return None
     return table

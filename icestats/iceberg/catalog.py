@@ -148,6 +148,8 @@ def load_iceberg_table(source: Source) -> IcebergTable:
 
     Raises
     ------
+    TableNotFoundError
+        The catalog has no table of the name any more, or another one.
     UnsupportedError
         PyIceberg refuses the metadata.json.
     """
@@ -162,7 +164,12 @@ def load_iceberg_table(source: Source) -> IcebergTable:
                 f"PyIceberg, which reads rows, cannot read {source.name}: {explain_invalid(error)}; "
                 "plans, estimates and roll-ups, from metadata alone, can be had"
             ) from None
-    return _load(source.catalog_name, source.catalog_properties, source.identifier, source.catalog)
+    table = _load(source.catalog_name, source.catalog_properties, source.identifier, source.catalog)
+    # Metadata of version 1 need not have a UUID, and PyIceberg takes one in braces too.
+    known = source.metadata.table_uuid.lower().replace("-", "")
+    if known and table.metadata.table_uuid.hex not in known:
+        raise TableNotFoundError(f"{source.name} is another table now, dropped and made anew: load it anew")
+    return table
 
 
 def explain_invalid(error: Exception) -> str:

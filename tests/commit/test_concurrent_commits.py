@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import icestats
+from icestats import writers
 from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
-from icestats.errors import CommitError
+from icestats.errors import CommitError, TableNotFoundError
 from tests.committed_statistics import (
     KLL,
     ROWS,
@@ -224,3 +226,26 @@ def test_a_table_dropped_meanwhile_is_an_error(catalog, table):
     with pytest.raises(CommitError, match="another table"):
         commit_statistics(plan)
     assert statistics_files(table) == []
+
+
+def test_nothing_is_written_to_another_table_that_has_the_name_now(catalog, table):
+    opened = icestats.load("db.t", catalog={**catalog.properties, "name": catalog.name})
+    computed = opened.compute(manifests=True)
+    catalog.drop_table("db.t")
+    catalog.create_table("db.t", schema=ROWS.schema).append(ROWS)
+    made_anew = catalog.load_table("db.t")
+    assert "is another table now" in str(computed.commit(dry_run=True))
+    acts = (
+        computed.commit,
+        opened.remove_statistics,
+        lambda: opened.remove_statistics(expired=True),
+        lambda: writers.append(opened, ROWS),
+        lambda: writers.overwrite(opened, ROWS.slice(1)),
+        lambda: opened.compute(),
+        opened.orphans,
+    )
+    for act in acts:
+        with pytest.raises(TableNotFoundError, match=r"db\.t is another table now, .*: load it anew"):
+            act()
+    assert catalog.load_table("db.t").metadata == made_anew.metadata
+    assert writers.append(opened.refresh(), ROWS).snapshot_id

@@ -15,7 +15,7 @@ from thrift.transport.TTransport import TFileObjectTransport
 import icestats
 from icestats.errors import CatalogError, CommitError
 from icestats.table import writers
-from tests.committed_statistics import ROWS
+from tests.committed_statistics import ROWS, commit, statistics_files, theta
 from tests.rest_catalog import answering
 
 NAMES = {
@@ -118,6 +118,30 @@ def test_a_table_whose_writers_take_no_locks_is_refused(table, metastore, said):
         with pytest.raises(CommitError, match=r"all the same \(engine\.hive\.lock-enabled is not true"):
             statistics.commit()
     assert metastore.table.parameters["metadata_location"] == table.metadata_location
+
+
+@pytest.mark.parametrize("act", ["commit", "removal", "rows"])
+def test_a_lock_that_does_not_go_is_no_commit_of_others(act, table, metastore):
+    """A writer that was killed leaves its lock: nobody has changed the table, and each attempt would wait anew."""
+    commit(table, theta(table, 1))
+    metastore.table.parameters["metadata_location"] = table.catalog.load_table("db.t").metadata_location
+    asked = []
+    waiting = hive.LockResponse(lockid=1, state=hive.LockState.WAITING)
+    metastore.lock = lambda request: asked.append(request) or waiting
+    metastore.check_lock = lambda _: waiting
+    with serve(metastore) as uri:
+        waits = {"lock-check-min-wait-time": "0.01", "lock-check-max-wait-time": "0.01"}
+        opened = icestats.load("db.t", catalog={"type": "hive", "uri": uri, **waits})
+        acts = {
+            "commit": opened.compute(manifests=True).commit,
+            "removal": opened.remove_statistics,
+            "rows": lambda: writers.append(opened, ROWS),
+        }
+        with pytest.raises(CommitError, match="Failed to acquire lock") as caught:
+            acts[act]()
+    assert "others changed" not in str(caught.value)
+    assert len(asked) == 1 or act == "rows"
+    assert len(statistics_files(table)) == 1
 
 
 def test_a_metastore_that_does_not_answer_is_not_waited_for_without_end(metastore):
