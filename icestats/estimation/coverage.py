@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -77,10 +76,9 @@ class TableWords:
         if "{table}" in fact.command and not (self.identifier and all(map(can_stand, self.identifier))):
             return ""
         parts, engine = self.identifier or (), fact.engine.lower()
-        plain = all(re.fullmatch(r"[A-Za-z_]\w*", part) for part in parts)
-        table = ".".join(parts) if plain else quote_name(*parts, quote='"' if engine in ("presto", "trino") else "`")
         return fact.command.format(
-            table=table,
+            # Quoted whatever they are: which words an engine reserves, and which letters it takes, differs.
+            table=quote_name(*parts, quote='"' if engine in ("presto", "trino") else "`"),
             load=self.python,
             export=self._export(engine),
             export_to_metastore=self._export(engine, to_metastore=True),

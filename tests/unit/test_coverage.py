@@ -304,6 +304,10 @@ def test_a_name_that_a_shell_or_an_engine_would_read_otherwise_is_quoted(catalog
     commands = {row["command"] for row in opened.coverage().to_pylist()} - {None}
     assert 'ANALYZE "db"."of it & rm"' in commands
     assert "ANALYZE TABLE `db`.`of it & rm` COMPUTE STATISTICS FOR COLUMNS" in commands
+    catalog.rename_table("db.of it & rm", "db.order")
+    commands = set(icestats.load("db.order", catalog=catalog.properties).coverage()["command"].to_pylist())
+    assert 'ANALYZE "db"."order"' in commands, "a word that engines reserve"
+    assert "ANALYZE TABLE `db`.`order` COMPUTE STATISTICS FOR COLUMNS" in commands
 
 
 def test_commands_are_python_where_the_command_line_does_not_know_the_catalog(small_table, load, monkeypatch):
