@@ -21,6 +21,8 @@ HIDDEN_NAMES = (
 """Names of properties whose values are secrets: a regular expression of Python's and of Java's, in lower case."""
 _SHORTEST = 4
 """Values shorter than this are parts of too many words."""
+_SWITCHES = ("true", "false")
+"""Values of settings such as `token-refresh-enabled`."""
 _PASSWORD = re.compile(r"(?:jdbc:)?(?:[\w+.-]+:/+)?[^:/?#@]*:(?!/|\d+[/?#])(.*)@", re.DOTALL)
 """The password of a URL, whatever is in it, up to the last @; but not a port with a path that has an @."""
 _ENDS_PASSWORD = re.compile(r"[@:/?#\\\s]")
@@ -36,7 +38,7 @@ def hide_secrets(text: str, properties: Mapping[str, Any]) -> str:
     "{'type': 'rest', 'credential': '***'}"
     """
     for secret in sorted(set(map(str.strip, _secrets(properties))), key=len, reverse=True):
-        if len(secret) >= _SHORTEST:
+        if len(secret) >= _SHORTEST and secret.lower() not in _SWITCHES:
             text = _written(secret).sub(HIDDEN, text)
     return hide_in_urls(text)
 

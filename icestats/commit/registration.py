@@ -299,4 +299,6 @@ def _discard(table: Table, paths: Sequence[str], left: list[str]) -> str:
     """Remove files that were written for a commit; return what to say of them."""
     kept = [path for path in paths if not remove_file(table, path)]
     left += kept
-    return describe_left(kept) if kept else "what was written is removed"
+    if kept:
+        return describe_left(kept)
+    return "what was written is removed" if paths else "nothing was written"

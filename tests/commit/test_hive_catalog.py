@@ -140,6 +140,7 @@ def test_a_lock_that_does_not_go_is_no_commit_of_others(act, table, metastore):
         with pytest.raises(CommitError, match="Failed to acquire lock") as caught:
             acts[act]()
     assert "others changed" not in str(caught.value)
+    assert ("; nothing was written; " in str(caught.value)) == (act == "removal")
     assert len(asked) == 1 or act == "rows"
     assert len(statistics_files(table)) == 1
 

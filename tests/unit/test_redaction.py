@@ -361,6 +361,11 @@ def test_nested_secrets_and_parts_of_credentials_are_hidden():
     assert said == "me sent *** as *** or ***, and *** as ***"
 
 
+def test_a_switch_is_no_secret():
+    switches = {"token-refresh-enabled": "true", "spark.security.credentials.hive.enabled": "False"}
+    assert hide_secrets("flag = true is False", switches) == "flag = true is False"
+
+
 def test_pairs_that_are_no_properties_tell_no_secret():
     with pytest.raises(icestats.CallError, match="catalog is of type list: expected") as caught:
         icestats.load("db.small", catalog=[("credential", "me:hidden")])
