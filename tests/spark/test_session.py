@@ -18,11 +18,10 @@ from pyspark.sql import SparkSession
 
 import icestats
 from icestats.iceberg.catalog import DEMO_CATALOG, demo_catalog_properties
-from icestats.spark.jobs import cancel_jobs, explained_errors, watch_jobs
+from icestats.spark.jobs import cancel_jobs, explained_errors, list_settings, watch_jobs
 from icestats.spark.jvm import SQLITE_DRIVER, find_runtime
 from icestats.spark.plain_sql import changed_settings, run_sql
 from icestats.spark.session import active, get_session, spark_catalog_properties
-from icestats.spark.session_catalog import _settings
 from tests.spark_versions import since
 
 pytestmark = pytest.mark.spark
@@ -415,7 +414,7 @@ def test_secrets_of_catalogs_are_hidden_in_the_log_of_events(spark, tmp_path, en
         folder, nothing = java.java.net.URI(tmp_path.as_uri()), java.scala.Option.apply(None)
         log = java.org.apache.spark.scheduler.EventLoggingListener("app", nothing, folder, conf._jconf)
         event = java.java.util.Properties()
-        for name, value in _settings(session).items():
+        for name, value in list_settings(session).items():
             event.setProperty(name, value)
         logged = str(log.redactProperties(event))
         assert "unlogged-1" in str(event)
@@ -423,7 +422,7 @@ def test_secrets_of_catalogs_are_hidden_in_the_log_of_events(spark, tmp_path, en
         assert "shown" in logged
         # A sibling has the context's settings, but not what stands there for secrets.
         sibling = get_session({"logged": {**properties, "uri2": "other"}})
-        assert not [name for name, value in _settings(sibling).items() if value == "***"]
+        assert not [name for name, value in list_settings(sibling).items() if value == "***"]
     finally:
         conf._jconf.remove("spark.eventLog.enabled")
         for name in ("credential", "fs.azure.sas.c", "note"):
