@@ -199,7 +199,7 @@ def test_a_part_of_a_distribution_is_zoomed_into_by_typing_its_range(opened: Exp
     expect(panel.get_by_role("button", name="Show everything again")).to_have_count(0)
     panel.get_by_label(re.compile("^From")).fill("many")
     panel.get_by_role("button", name="Go").click()
-    expect(opened.root.locator(".icestats-answer")).to_contain_text("'many'")
+    expect(opened.root.locator(".icestats-reply")).to_contain_text("'many'")
 
 
 def test_tables_and_pictures_are_saved_as_files(opened: ExplorerPage) -> None:
@@ -217,13 +217,13 @@ def test_tables_and_pictures_are_saved_as_files(opened: ExplorerPage) -> None:
 
 def test_the_code_gives_what_is_seen(opened: ExplorerPage) -> None:
     opened.root.locator(".icestats-head").get_by_role("button", name="Code").click()
-    expect(opened.root.locator(".icestats-answer pre")).to_contain_text("table = icestats.load('demo.events')")
-    wrapping = opened.root.locator(".icestats-answer pre").evaluate(
+    expect(opened.root.locator(".icestats-reply pre")).to_contain_text("table = icestats.load('demo.events')")
+    wrapping = opened.root.locator(".icestats-reply pre").evaluate(
         "(pre) => ['whiteSpace', 'wordBreak', 'overflowWrap'].map((name) => getComputedStyle(pre)[name])"
     )
     assert wrapping == ["pre-wrap", "normal", "break-word"], "words stay whole, whatever JupyterLab says of code"
-    opened.root.locator(".icestats-answer").get_by_role("button", name="Close").click()
-    expect(opened.root.locator(".icestats-answer pre")).to_have_count(0)
+    opened.root.locator(".icestats-reply").get_by_role("button", name="Close").click()
+    expect(opened.root.locator(".icestats-reply pre")).to_have_count(0)
 
 
 def test_parts_are_folded_and_widened(opened: ExplorerPage) -> None:

@@ -102,8 +102,8 @@ def test_errors_filters_selections_and_code_are_text(shown: Page) -> None:
     part(shown, "partitions").locator("[data-key]").nth(1).click()
     expect(root.locator(".icestats-chip")).to_contain_text("<img src=x")
     root.locator(".icestats-head").get_by_role("button", name="Code").click()
-    expect(root.locator(".icestats-answer pre")).to_contain_text("onerror")
-    root.locator(".icestats-answer").get_by_role("button", name="Close").click()
+    expect(root.locator(".icestats-reply pre")).to_contain_text("onerror")
+    root.locator(".icestats-reply").get_by_role("button", name="Close").click()
 
 
 def test_a_commit_and_its_report_are_text(shown: Page) -> None:

@@ -110,7 +110,7 @@ export function Shell() {
 
   return html`<div ref=${root} class="icestats-explorer" onPointerDown=${goOn} onWheel=${goOn} onKeyDown=${goOn}><${WidthContext.Provider} value=${width}>
     <${PageHead} />
-    ${said && html`<div class="icestats-answer" role="status">
+    ${said && html`<div class="icestats-reply" role="status">
       ${said.kind === "code" ? html`<${Code} text=${said.text} />` : html`<p class="is-bad">${said.text}</p>`}
       <button type="button" aria-label="Close" onClick=${() => setSaid(null)}>×</button></div>`}
     <div class="icestats-bar-sticky"><${FilterBar} /><${Tabs} tabs=${tabs} open=${open} choose=${choose} id=${id} /></div>

@@ -115,8 +115,8 @@ test("several views of one model have acts of their own", async () => {
   await page.hear();
   assert.match(other.querySelector("[aria-selected=true]")?.textContent ?? "", /^Columns/);
   await page.receive({ kind: "code", text: "import icestats", view: page.model.sent.at(-1).view });
-  assert.ok(page.el.querySelector(".icestats-answer"));
-  assert.ok(!other.querySelector(".icestats-answer"));
+  assert.ok(page.el.querySelector(".icestats-reply"));
+  assert.ok(!other.querySelector(".icestats-reply"));
   await page.set("tab", "overview");
   const groups = [page.el, other].map((el) => el.querySelector("input[type=radio]")?.getAttribute("name"));
   assert.ok(groups[0]);

@@ -2226,7 +2226,7 @@ function Shell() {
   });
   return m2`<div ref=${root} class="icestats-explorer" onPointerDown=${goOn} onWheel=${goOn} onKeyDown=${goOn}><${WidthContext.Provider} value=${width}>
     <${PageHead} />
-    ${said && m2`<div class="icestats-answer" role="status">
+    ${said && m2`<div class="icestats-reply" role="status">
       ${said.kind === "code" ? m2`<${Code} text=${said.text} />` : m2`<p class="is-bad">${said.text}</p>`}
       <button type="button" aria-label="Close" onClick=${() => setSaid(null)}>×</button></div>`}
     <div class="icestats-bar-sticky"><${FilterBar} /><${Tabs} tabs=${tabs} open=${open} choose=${choose} id=${id} /></div>
