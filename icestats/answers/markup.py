@@ -11,7 +11,7 @@ _STYLE = """
 .icestats-answer{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;max-width:900px;
 color:var(--jp-ui-font-color1,#212121);line-height:1.4;overflow-wrap:anywhere}
 .icestats-answer *{unicode-bidi:isolate}
-.icestats-answer h3{font-size:15px;margin:0 0 2px;font-weight:600}
+.icestats-answer h3{font-size:15px;margin:0 0 2px;font-weight:600;line-height:1.25}
 .icestats-answer .sub{color:var(--jp-ui-font-color2,#616161);margin-bottom:8px}
 .icestats-answer table{border-collapse:collapse;table-layout:auto;width:100%;font-variant-numeric:tabular-nums;
 overflow-wrap:break-word}
@@ -24,7 +24,7 @@ vertical-align:top}
 .icestats-answer .words tr>:last-child{text-align:left}
 .icestats-answer .words tr>:not(:last-child){white-space:nowrap}
 .icestats-answer ul{margin:8px 0 0;padding-left:18px}
-.icestats-answer pre{font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px}
+.icestats-answer pre{font-size:12px;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:2px 0 6px}
 .icestats-answer .bar{display:block;height:8px;min-width:1px;background:#0072b2}
 .icestats-answer .rest{display:block;height:8px;width:160px;background:var(--jp-border-color2,#e0e0e0)}
 .icestats-answer dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:8px;margin:0 0 10px}

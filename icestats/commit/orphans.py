@@ -237,6 +237,10 @@ def _walk_versions(
     return found
 
 
+def _in_days(duration: timedelta) -> str:
+    return str(duration).removesuffix(", 0:00:00")
+
+
 def _reason_to_keep(
     files: TableFiles, row: Mapping[str, Any], older_than: timedelta, *, allow_referred: bool
 ) -> str | None:
@@ -244,10 +248,10 @@ def _reason_to_keep(
     if age is None:
         return "its age is unknown"
     if age < older_than.total_seconds():
-        return f"it is younger than {older_than}"
+        return f"it is younger than {_in_days(older_than)}"
     replaced_at = row["last_referred_at"]
     if replaced_at is not None and datetime.now(UTC) - replaced_at < older_than:
-        return f"the metadata that refers to it was replaced less than {older_than} ago"
+        return f"the metadata that refers to it was replaced less than {_in_days(older_than)} ago"
     if row["referred_by"] is not None and not allow_referred:
         return "a metadata file refers to it that is no version of this table's: another catalog may have the table"
     try:

@@ -60,7 +60,7 @@ def test_orphans_are_deleted_only_when_told(run, old_orphan):
     [shown] = json.loads(run("orphans", name, "--remove", "--format", "json")[1])
     assert (shown["removed"], shown["kept_because"]) == (False, None)
     [kept] = json.loads(run("orphans", name, "--remove", "--older-than", "1w", "--yes", "--format", "json")[1])
-    assert (kept["removed"], kept["kept_because"]) == (False, "it is younger than 7 days, 0:00:00")
+    assert (kept["removed"], kept["kept_because"]) == (False, "it is younger than 7 days")
     assert old_orphan.exists()
     [removed] = json.loads(run("orphans", name, "--remove", "--yes", "--format", "json")[1])
     assert (removed["removed"], removed["kept_because"]) == (True, None)
