@@ -72,8 +72,9 @@ class TableWords:
     can_commit: bool
 
     def fill(self, fact: EngineFact) -> str:
-        """Return the command of a fact for this table; empty where no statement can name the table."""
-        if "{table}" in fact.command and not (self.identifier and all(map(can_stand, self.identifier))):
+        """Return the command of a fact for this table; empty where no statement can name what it was loaded with."""
+        is_named = self.identifier and not self.pin and all(map(can_stand, self.identifier))
+        if "{table}" in fact.command and not is_named:
             return ""
         parts, engine = self.identifier or (), fact.engine.lower()
         return fact.command.format(

@@ -289,6 +289,8 @@ def test_commands_name_the_columns_and_the_snapshot_that_were_asked_about(table)
     commands = set(pinned["command"].to_pylist()) - {None}
     assert f"icestats compute db.t --snapshot {snapshot_id} --table --columns a,name --commit" in commands
     assert f"icestats.load('db.t', snapshot={snapshot_id}).to_spark()" in commands
+    stated = open_table(table, snapshot=snapshot_id).coverage()["command"].drop_null().to_pylist()
+    assert not [command for command in stated if "ANALYZE" in command], "an engine's statement is about another one"
 
 
 def test_a_name_that_a_shell_or_an_engine_would_read_otherwise_is_quoted(catalog):
