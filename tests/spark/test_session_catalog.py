@@ -160,9 +160,7 @@ def test_statistics_are_computed_committed_read_brought_up_to_date_and_taken_bac
             table.orphans()
     else:
         assert sorted(table.orphans()["kind"].to_pylist()) == ["partition statistics"] + 2 * ["table statistics"]
-        assert table.remove_orphans(dry_run=True)["kept_because"].to_pylist() == 3 * [
-            "it is younger than 1 day"
-        ]
+        assert table.remove_orphans(dry_run=True)["kept_because"].to_pylist() == 3 * ["it is younger than 1 day"]
 
 
 def ndv_of_current(session, table):
