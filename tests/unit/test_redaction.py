@@ -313,6 +313,21 @@ def test_what_a_storage_repeats_of_what_a_server_lends_is_not_told(small_table, 
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
+def test_what_a_server_repeats_of_what_it_lends_is_not_told(small_table, monkeypatch):
+    def lend_or_refuse(request):
+        if request.path.endswith("/config"):
+            request.answer(200, {"defaults": {}, "overrides": {"header.X-Key": "hidden-key"}})
+        else:
+            said = {"message": request.headers["X-Key"], "type": "BadRequestException", "code": 400}
+            request.answer(400, {"error": said})
+
+    with serve(small_table.catalog) as uri:
+        monkeypatch.setattr(Rest, "do_GET", lend_or_refuse)
+        with pytest.raises(icestats.CatalogError, match=r"cannot load db.small: .*\*\*\*") as caught:
+            icestats.load("db.small", catalog={"type": "rest", "uri": uri})
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
 @pytest.mark.parametrize("given", ["token", "header.X-Api-Key"])
 @pytest.mark.parametrize("blank", ["\n", "\r\n", "\nx"], ids=repr)
 def test_a_secret_that_was_read_with_the_end_of_its_line_is_not_told(given, blank):
