@@ -342,26 +342,26 @@ def _load(
 
     full_name = ".".join(identifier)
     catalog = opened or _open_catalog(catalog_name, properties)
-    # A REST server adds its own.
-    given = {"served": catalog.properties, **properties}
+    # A REST server adds its own properties to them.
+    opened_with = {"catalog": catalog.properties, **properties}
     try:
         return catalog.load_table(identifier)
     except IcestatsError:
         raise
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError) as error:
-        cause = explain_catalog_error(error, _known(catalog_name, given))[1]
+        cause = explain_catalog_error(error, _known(catalog_name, opened_with))[1]
         raise TableNotFoundError(_missing(catalog, catalog_name, identifier)) from cause
     except (ValidationError, PydanticValidationError) as error:
-        invalid = hide_secrets(explain_invalid(error), _known(catalog_name, given))
+        invalid = hide_secrets(explain_invalid(error), _known(catalog_name, opened_with))
         raise MetadataError(
             f"PyIceberg cannot read the metadata: {invalid}; give the location of its metadata.json instead",
             full_name,
         ) from None
     except FileNotFoundError as error:
-        said, cause = explain_catalog_error(error, _known(catalog_name, given))
+        said, cause = explain_catalog_error(error, _known(catalog_name, opened_with))
         raise MetadataError(f"the catalog points to a metadata file that is gone: {said}", full_name) from cause
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
-        failure = _catalog_error(f"catalog {catalog_name!r} cannot load {full_name}", error, catalog_name, given)
+        failure = _catalog_error(f"catalog {catalog_name!r} cannot load {full_name}", error, catalog_name, opened_with)
         raise failure from failure.__cause__
 
 
