@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
@@ -36,6 +37,11 @@ _BEYOND_TIME = re.compile(r"(?!\d{4}-).*([zZ+-]|[.,]\d{7})")
 _LISTED = re.compile(r"""'[^']*'|"[^"]*"|(?P<list>\bin\s*\([-+\d.,\s]*\))""", re.IGNORECASE)
 """What is quoted, or a list of numbers."""
 _LIST = re.compile(r"""\bin\s*\(((?:'[^']{0,200}'|[^'()]){1,400})\)""", re.IGNORECASE)
+_EXPONENT = re.compile(
+    r"""'[^']*'|"[^"]*"|(?<![\w.$])(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)e[+-]?\d{1,3})(?![\w.$])""",
+    re.ASCII | re.IGNORECASE,
+)
+"""What is quoted, or a number such as 1e-6."""
 _WHOLE_NUMBER = re.compile(r"(?<![\d.])\d+(?![\d.])")
 _MOMENT_PART = re.compile(r"(year|month|day|hour|minute|second)\b.* (must be in|out of range)\b.*")
 _MOST_READ, _MOST_COMMAS = 100_000, 10_000
@@ -113,7 +119,7 @@ def parse_row_filter(
         try:
             expression = _parse(text)
         except ParseException as error:
-            raise FilterError(f"the filter {_shown(text)} cannot be read {_unread(text, error.loc)}", text) from error
+            raise FilterError(f"the filter {_shown(text)} cannot be read {_unread(text, error)}", text) from error
         except (ValueError, TypeError, RecursionError) as error:
             reason = one_line(error)
             if "BooleanLiteral" in reason:
@@ -140,9 +146,10 @@ def _parse(text: str) -> BooleanExpression:
     try:
         return parser.parse(text)
     except ParseException:
-        # PyIceberg's lists have whole numbers, or numbers with a point, and not both.
-        pointed = _LISTED.sub(lambda one: _WHOLE_NUMBER.sub(r"\g<0>.0", one[0]) if one["list"] else one[0], text)
-        if pointed == text:
+        # PyIceberg has no exponents, and its lists have whole numbers, or numbers with a point, and not both.
+        plain = _EXPONENT.sub(lambda one: f"{Decimal(one[0]):f}" if one["number"] else one[0], text)
+        pointed = _LISTED.sub(lambda one: _WHOLE_NUMBER.sub(r"\g<0>.0", one[0]) if one["list"] else one[0], plain)
+        if pointed == text or len(pointed) > 2 * _MOST_READ:
             raise
         return parser.parse(pointed)
 
@@ -171,14 +178,16 @@ def _parts(expression: e.And | e.Or | e.Not) -> tuple[BooleanExpression, ...]:
     return (expression.child,) if isinstance(expression, e.Not) else (expression.left, expression.right)
 
 
-def _unread(text: str, offset: int) -> str:
+def _unread(text: str, error: ParseException) -> str:
     """Return where PyIceberg's parser ended and what it expects; of a list of text and numbers that it is one."""
     for found in _LIST.finditer(text):
         values = re.findall(r"'[^']*'|[^\s,']+", found[1])
         if len({value.startswith("'") for value in values}) > 1:
             return f"at {found[0]!r:.60}: expected a list of text or of numbers, not of both"
-    rest = text[offset : offset + 20]
-    where = f"character {offset + 1}, {rest!r}" if rest else "its end"
+    rest = error.pstr[error.loc :]
+    # Of a text with numbers written otherwise.
+    offset = text.rfind(rest)
+    where = f"{'' if offset < 0 else f'character {offset + 1}, '}{rest[:20]!r}" if rest else "its end"
     return f"at {where}: {_EXPECTED}"
 
 
@@ -324,14 +333,15 @@ def _number(value: Any) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _single(value: Any) -> Any:
-    # Infinities are values of a float column; PyIceberg takes them for numbers beyond all of its values.
+def _finite(value: Any, most: float) -> Any:
+    # Infinities are values of a column; PyIceberg takes them for numbers beyond all of a float column, and these,
+    # of a double column, for infinities.
     if isinstance(value, float) and math.isinf(value):
         return FloatLiteral(value)
     number = _number(value)
-    if number is None or abs(number) <= Decimal(t.FloatType.max):
+    if number is None or abs(number) <= Decimal(most):
         return value
-    return _Beyond(number > 0, t.FloatType.max if number > 0 else t.FloatType.min)
+    return _Beyond(number > 0, most if number > 0 else -most)
 
 
 _DAY_US = 86_400_000_000
@@ -459,7 +469,8 @@ def _read_text(value: Any, *, zoned: bool) -> int:
 _ADAPTERS: dict[type, _Adapt] = {
     t.IntegerType: partial(_whole, bits=32),
     t.LongType: partial(_whole, bits=64),
-    t.FloatType: _single,
+    t.FloatType: partial(_finite, most=t.FloatType.max),
+    t.DoubleType: partial(_finite, most=sys.float_info.max),
     t.DateType: _day,
     t.TimeType: _timed,
     t.TimestampType: _dated,

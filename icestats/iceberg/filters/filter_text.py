@@ -18,6 +18,8 @@ _UNTOLD_NAME = re.compile(r'\\|"[0-7fnrtux]')
 """What no name in quotation marks can have: a backslash, or a quotation mark before what makes another character of the
 backslash that stands for it, or takes it away."""
 _MOST_CHARACTERS = 200
+_MOST_DIGITS = 40
+"""Of a floating-point number that is written without an exponent."""
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?(\+00:00)?")
 
 
@@ -69,7 +71,7 @@ def write_value(type_text: str, value: Any) -> str | None:
     if kind == "uuid" and isinstance(value, bytes):
         value = uuid.UUID(bytes=value)
     if isinstance(value, float | Decimal):
-        return _write_number(value)
+        return _write_number(value) if math.isfinite(value) else None
     shown = json_value(type_text, value)
     if isinstance(shown, bool):
         return "true" if shown else "false"
@@ -82,8 +84,6 @@ def write_value(type_text: str, value: Any) -> str | None:
     return "'" + shown.replace("'", "''") + "'"
 
 
-def _write_number(value: float | Decimal) -> str | None:
-    if not math.isfinite(value):
-        return None
+def _write_number(value: float | Decimal) -> str:
     text = format(Decimal(repr(value)) if isinstance(value, float) else value, "f")
-    return text if len(text) <= _MOST_CHARACTERS else None
+    return repr(value) if isinstance(value, float) and len(text) > _MOST_DIGITS else text
