@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file; where that fails half-way, one that is new is removed, and another one is as it was.
 
     What is no regular file (a device, a pipe, a link) is written to as it is.
@@ -20,14 +21,15 @@ def write_whole(path: Path, data: bytes) -> None:
     """
     is_new = not os.path.lexists(path)
     if not is_new and (path.is_symlink() or not path.is_file() or not os.access(path.parent, os.W_OK)):
-        path.write_bytes(data)
+        with path.open("wb") as file:
+            file.writelines(parts)
         return
     written = path if is_new else _name_beside(path)
     # A link that somebody has put there in the meantime is not written through.
     file = written.open("xb" if is_new else "wb")
     try:
         with file:
-            file.write(data)
+            file.writelines(parts)
         if not is_new:
             shutil.copymode(path, written)
             written.replace(path)

@@ -158,7 +158,7 @@ def _show(table: Table) -> Report:
 def _manifests(table: Table) -> Output:
     """List manifests, with the statistics of their live files rolled up."""
     found = _read_with_bar(table).manifests()
-    return Output(found, lambda: build_manifest_records(found, table.schema))
+    return Output(found, lambda rows: build_manifest_records(rows, table.schema))
 
 
 @cli.command("partitions")
@@ -167,7 +167,7 @@ def _manifests(table: Table) -> Output:
 def _partitions(table: Table) -> Output:
     """List partitions, with the statistics of their live files rolled up."""
     found = _read_with_bar(table).partitions()
-    return Output(found, lambda: build_partition_records(found, table.schema, table.metadata.specs))
+    return Output(found, lambda rows: build_partition_records(rows, table.schema, table.metadata.specs))
 
 
 @cli.command("columns")
@@ -176,7 +176,7 @@ def _partitions(table: Table) -> Output:
 def _columns(table: Table) -> Output:
     """List columns, with their statistics rolled up over the table, and where each figure comes from."""
     found = _read_with_bar(table).columns()
-    return Output(found, lambda: build_column_records(found), note=describe_ages(found))
+    return Output(found, build_column_records, note=describe_ages(found))
 
 
 @cli.command("reported")
@@ -229,7 +229,7 @@ def _estimate(
         engines=True if engines == "all" else _split_names(engines) or (),
         **how,
     )
-    return Output(found.to_arrow(), found.to_json, text=f"{found!r}\n")
+    return Output(found.to_arrow(), lambda _: found.to_json(), text=f"{found!r}\n")
 
 
 @cli.command("plan")
@@ -283,7 +283,7 @@ def _report(table: Table, output: str, row_filter: str, column: str | None) -> N
 def _sketches(table: Table) -> Output:
     """List the blobs of the committed statistics files."""
     found = table.sketches()
-    return Output(found, lambda: build_sketch_records(found))
+    return Output(found, build_sketch_records)
 
 
 @cli.command("coverage")

@@ -14,10 +14,11 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,8 @@ class Output:
     """An answer: Arrow rows, and the JSON objects of the same rows."""
 
     table: pa.Table
-    records: Callable[[], list[dict[str, Any]]] | None = None
-    """By default the columns as they are."""
+    records: Callable[[pa.Table], Iterable[dict[str, Any]]] | None = None
+    """Makes JSON objects of its rows, of which a terminal gets fewer columns; by default the columns as they are."""
     document: dict[str, Any] | None = None
     """The whole answer as one JSON object, where it is more than rows."""
     text: str | None = None
@@ -99,8 +100,22 @@ def with_report(command: Command) -> Any:
 
 def _write_json(document: Any, path: Path | None) -> None:
     """Write one JSON document; what `printable` would replace is escaped."""
+    _write([f"{_json(document)}\n".encode()], path)
+
+
+def _json(document: Any) -> str:
     lines = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False).split("\n")
-    _write("".join(f"{_escape(line)}\n" for line in lines).encode(), path)
+    return "\n".join(map(_escape, lines))
+
+
+def _json_list(records: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """Write a list as `_json` does, an item at a time."""
+    before = "["
+    for record in records:
+        item = _json(record).replace("\n", "\n ")
+        yield f"{before}\n {item}".encode()
+        before = ","
+    yield b"[]\n" if before == "[" else b"\n]\n"
 
 
 def _escape(line: str) -> str:
@@ -110,22 +125,30 @@ def _escape(line: str) -> str:
 def _write_output(output: Output, output_format: str, path: Path | None) -> None:
     """Write an answer in one of `_FORMATS`, to a file or to stdout."""
     if output_format == "parquet":
-        _write(_parquet(output.table), path)
+        _write([_parquet(output.table)], path)
     elif output_format == "json" and output.document is not None:
         _write_json(output.document, path)
     elif output_format == "table" and output.text is not None:
-        _write(output.text.encode(), path)
+        _write([output.text.encode()], path)
     else:
-        records = [_plain_row(row) for row in to_rows(output.table)] if output.records is None else output.records()
+        table = _drop_statistics(output.table) if output_format == "table" else output.table
+        records = map(_plain_row, to_rows(table)) if output.records is None else output.records(table)
         if output_format == "json":
-            _write_json(records, path)
+            _write(_json_list(records), path)
         elif output_format == "csv":
-            data = _csv(records, output.table.column_names)
             # A file and a program get the values as they are.
             is_read = path is None and sys.stdout.isatty()
-            _write((printable_lines(data.split("\r\n")) if is_read else data).encode("utf-8", "replace"), path)
+            lines = _csv(records, table.column_names)
+            shown = (printable(line[:-2]) + "\n" for line in lines) if is_read else lines
+            _write((line.encode("utf-8", "replace") for line in shown), path)
         else:
-            _write((_text(records) + output.note).encode(), path)
+            _write([(_text(records) + output.note).encode()], path)
+
+
+def _drop_statistics(table: pa.Table) -> pa.Table:
+    """Leave out what lines have no room for: maps by the ids of columns."""
+    maps = [f.name for f in table.schema if pa.types.is_map(f.type) and pa.types.is_integer(f.type.key_type)]
+    return table if len(maps) == table.num_columns else table.drop_columns(maps)
 
 
 def _parquet(table: pa.Table) -> bytes:
@@ -143,42 +166,48 @@ def _parquet(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _write(data: bytes, path: Path | None) -> None:
+def _write(parts: Iterable[bytes], path: Path | None) -> None:
     if path is None:
-        click.echo(data, nl=False)
+        for part in parts:
+            click.echo(part, nl=False)
         return
     try:
-        write_whole(path, data)
+        write_whole(path, parts)
     except OSError as error:
         said = f"the answer cannot be written to {path}: {error.strerror or type(error).__name__}"
         raise CallError(f"{said}; name a file in a folder of yours") from error
 
 
-def _csv(records: list[dict[str, Any]], names: list[str]) -> str:
+def _csv(records: Iterable[dict[str, Any]], names: list[str]) -> Iterator[str]:
+    """Write a line at a time; the first record says which columns there are, or `names` where there is none."""
+    rest = iter(records)
+    first = next(rest, None)
+    heads = names if first is None else list(first)
+    if heads:
+        yield _csv_line(heads)
+    for record in () if first is None else chain([first], rest):
+        values = (record[name] for name in heads)
+        yield _csv_line([json.dumps(v, ensure_ascii=False) if isinstance(v, dict | list) else v for v in values])
+
+
+def _csv_line(values: list[Any]) -> str:
     import csv
 
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(records[0]) if records else names)
-    if writer.fieldnames:
-        writer.writeheader()
-    for record in records:
-        flat = {k: json.dumps(v, ensure_ascii=False) if isinstance(v, dict | list) else v for k, v in record.items()}
-        writer.writerow(flat)
+    csv.writer(text).writerow(values)
     return text.getvalue()
 
 
-def _text(records: list[dict[str, Any]]) -> str:
+def _text(records: Iterable[dict[str, Any]]) -> str:
     """Aligned columns: a partition's fields one by one, lists on one line; what is nested deeper is left out."""
-    if not records:
+    found = [(record.get("provenance"), _flattened(record)) for record in records]
+    if not found:
         return "nothing to list\n"
-    flat = [_flattened(record) for record in records]
+    flat = [row for _, row in found]
     names = list(dict.fromkeys(name for row in flat for name in row))
     if not names:
-        return f"{counted(len(records), 'row')} of nested values: --format json shows them\n"
-    rows = [
-        [_short(row.get(name), _absence(record, name)) for name in names]
-        for record, row in zip(records, flat, strict=True)
-    ]
+        return f"{counted(len(found), 'row')} of nested values: --format json shows them\n"
+    rows = [[_short(row.get(name), _absence(provenance, name)) for name in names] for provenance, row in found]
     left = [i for i, name in enumerate(names) if not all(isinstance(row.get(name), int | float | None) for row in flat)]
     return "\n".join(align([names, *rows], left)) + "\n"
 
@@ -196,9 +225,8 @@ def _flattened(record: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _absence(record: dict[str, Any], name: str) -> str:
+def _absence(provenance: Any, name: str) -> str:
     """What to show for null: the first words of the figure's provenance, where the row has one."""
-    provenance = record.get("provenance")
     if isinstance(provenance, list):
         # A query has that of `columns` as pairs, and may call anything else so.
         pairs = [pair for pair in provenance if isinstance(pair, list) and len(pair) == 2]
@@ -215,38 +243,35 @@ def _short(value: Any, absence: str) -> str:
     return text if len(text) <= _MOST_CELL_CHARACTERS else f"…{text[-_MOST_CELL_CHARACTERS + 1 :]}"
 
 
-def build_manifest_records(manifests: pa.Table, schema: Schema) -> list[dict[str, Any]]:
+def build_manifest_records(manifests: pa.Table, schema: Schema) -> Iterator[dict[str, Any]]:
     """Build an object a manifest from `Table.manifests()`, in its order."""
-    return [_with_maps(row, schema) for row in to_rows(manifests.drop_columns(["partitions", "key_metadata"]))]
+    return (_with_maps(row, schema) for row in to_rows(manifests.drop_columns(["partitions", "key_metadata"])))
 
 
 def build_partition_records(
     partitions: pa.Table, schema: Schema, specs: Mapping[int, PartitionSpec]
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """Build an object a partition from `Table.partitions()`, in its order.
 
     `partition` holds the fields of the row's own spec, by the names that they have in the answer.
     """
-    records, named = [], name_specs(specs)
+    named = name_specs(specs)
     for row in to_rows(partitions):
         record = _with_maps(row, schema)
         names = [field.name for field in named[row["spec_id"]].fields]
         record["partition"] = {name: plain_value(row["partition"][name]) for name in names}
-        records.append(record)
-    return records
+        yield record
 
 
-def build_column_records(columns: pa.Table) -> list[dict[str, Any]]:
+def build_column_records(columns: pa.Table) -> Iterator[dict[str, Any]]:
     """Build an object a column from `Table.columns()`, in its order."""
-    records = []
-    for row in columns.to_pylist():
+    for row in to_rows(columns):
         record = {name: plain_value(value) for name, value in row.items()}
         for side in ("lower_bound", "upper_bound"):
             record[side] = decode_json(row["type"], row[side])
         record["missing_files"] = dict(row["missing_files"])
         record["provenance"] = dict(row["provenance"])
-        records.append(record)
-    return records
+        yield record
 
 
 def describe_ages(columns: pa.Table) -> str:
@@ -296,7 +321,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 def _with_maps(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     record = _plain_row({name: value for name, value in row.items() if name not in _MAP_COLUMNS})
     for statistic, name in zip(STATISTICS, _PLURALS, strict=True):
-        items: list[tuple[int, Any]] = row[name] or []
+        items: list[tuple[int, Any]] = row.get(name) or []
         if statistic in SUMMED_STATISTICS:
             record[f"total_{name}"] = {str(field_id): value for field_id, value in items}
         else:
@@ -305,7 +330,7 @@ def _with_maps(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     record["missing_files"] = {
         name: lacking
         for name in _PLURALS
-        if (lacking := {str(f): count for f, count in row[f"{name}_missing_files"] or () if count})
+        if (lacking := {str(f): count for f, count in row.get(f"{name}_missing_files") or () if count})
     }
     return record
 

@@ -129,7 +129,7 @@ def _write_notebook(source: str, folder: Path) -> Path:
         "nbformat_minor": 5,
     }
     try:
-        write_whole(path, f"{json.dumps(notebook, indent=1)}\n".encode())
+        write_whole(path, [f"{json.dumps(notebook, indent=1)}\n".encode()])
     except OSError as error:
         raise CallError(
             f"no notebook can be written to {path}: {one_line(error)}; call it in a folder of yours"

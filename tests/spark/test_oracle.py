@@ -56,7 +56,7 @@ def test_manifests_equal_sparks(spark, table, name):
 
 def test_partitions_equal_sparks(spark, table, name):
     rows = spark.table(f"icestats.demo.{name}.partitions").collect()
-    records = build_partition_records(table.partitions(), table.schema, table.metadata.specs)
+    records = list(build_partition_records(table.partitions(), table.schema, table.metadata.specs))
     by_partition = {tuple(_plain(v) for v in row["partition"]): row for row in rows}
     assert len(records) == len(rows)
     for record in records:

@@ -8,6 +8,7 @@ import json
 import logging
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -182,6 +183,20 @@ def test_a_query_may_return_a_column_of_provenance(run, location, query):
 def test_rows_of_nested_values_alone_are_said_to_be_in_json(run, location):
     code, out, err = run("sql", location, "select {'a': 1} as s")
     assert (code, out.decode(), err) == (0, "1 row of nested values: --format json shows them\n", "")
+
+
+@pytest.mark.parametrize("output_format", ["table", "json", "csv"])
+def test_statistics_of_many_partitions_do_not_become_python_objects_together(run, location, tmp_path, output_format):
+    query = "select i, map_from_entries([(c::int, c + i) for c in range(200)]) as sizes from range(300) as t(i)"
+    ask = ["sql", location, query, "--format", output_format, "--output", str(tmp_path / "answer")]
+    run(*ask[:2], "select 1", *ask[3:])
+    tracemalloc.start()
+    code, _, err = run(*ask)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (code, err) == (0, "")
+    assert peak < 8e6
+    assert len((tmp_path / "answer").read_text().splitlines()) > 300
 
 
 def test_csv_without_rows_has_its_head(run, location):

@@ -258,7 +258,7 @@ class Explorer(anywidget.AnyWidget):
         if path is None:
             return text
         try:
-            write_whole(Path(path), text.encode())
+            write_whole(Path(path), [text.encode()])
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or one_line(error)
             raise CallError(
