@@ -59,6 +59,7 @@ _LOCKED = re.compile("(acquire|check|waiting for) (the )?lock")
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0
+_WITHOUT_COMMIT = "it answered with a table that is without what was committed"
 
 
 class _NotInAnswerError(Exception):
@@ -170,7 +171,7 @@ def _commit_entries(
         commit_changes(table, changes, schema_id)
         if not shows_all(table.metadata, changes):
             # A server that knows no statistics, or a redirection that makes a request to read of one to write.
-            raise _NotInAnswerError("it answered with a table that is without what was committed")
+            raise _NotInAnswerError(_WITHOUT_COMMIT)
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, known_properties(table))
         answer = "a refusal in answer" if isinstance(error, _REFUSED) else "no answer"
@@ -230,10 +231,11 @@ def write_files(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, 
     return True
 
 
-def look_behind_refusals(table: Table, is_done: Callable[[], bool]) -> None:
-    """Let the table take the refusal of a commit that was taken for no refusal.
+def look_behind_answers(table: Table, is_done: Callable[[], bool]) -> None:
+    """Let the table believe neither a refusal of a commit that was taken, nor an answer without what was committed.
 
-    PyIceberg deletes the files of a write of rows at the last refusal, without a look.
+    PyIceberg deletes the files of a write of rows at the last refusal, and takes any table for what it wrote, without a
+    look.
 
     Parameters
     ----------
@@ -251,6 +253,8 @@ def look_behind_refusals(table: Table, is_done: Callable[[], bool]) -> None:
             table.refresh()
             if not is_done():
                 raise
+        if not is_done():
+            raise _NotInAnswerError(_WITHOUT_COMMIT)
 
     table._do_commit = commit_and_look  # type: ignore[method-assign] # a transaction commits through its table
 

@@ -156,7 +156,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     # What these mend: nulls, and bounds in manifests.
     import icestats.scan.arrow_files
     import icestats.scan.whole_bounds  # noqa: F401
-    from icestats.commit.registration import CONFLICTS, REFUSED_ROWS, look_behind_refusals
+    from icestats.commit.registration import CONFLICTS, REFUSED_ROWS, look_behind_answers
     from icestats.commit.table_state import find_refusal, known_properties
     from icestats.iceberg.confined_io import find_long_wait
 
@@ -172,7 +172,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
         raise refusal
     _refuse_small_parts(target)
     write_id, io = str(uuid.uuid4()), target.io
-    look_behind_refusals(target, lambda: _find_written(target.metadata.snapshots, write_id) is not None)
+    look_behind_answers(target, lambda: _find_written(target.metadata.snapshots, write_id) is not None)
     transaction, is_sent = target.transaction(), False
     note = f"interrupted while writing to {table.name}: its rows may be there, look before writing again"
     try:

@@ -196,8 +196,8 @@ def test_a_commit_of_which_nothing_is_known_is_not_said_to_be_none(table, rest_t
     taken = Rest.do_POST
 
     def take_and_hide(request):
-        taken(request)
         monkeypatch.setattr(Rest, "do_GET", lambda own: own.answer(404, gone))
+        taken(request)
 
     monkeypatch.setattr(Rest, "taken_and", 403)
     monkeypatch.setattr(Rest, "do_POST", take_and_hide)

@@ -291,6 +291,26 @@ def test_rows_stay_where_the_last_refusal_is_of_a_commit_that_was_taken(small_ta
     assert table.scan().to_arrow().num_rows == 201
 
 
+@pytest.mark.parametrize("is_done", [False, True])
+def test_an_answer_without_the_rows_is_not_taken_for_a_write_that_changed_nothing(small_table, is_done, monkeypatch):
+    """A client follows a redirection of a commit by reading the table; a server may answer with the table as it was."""
+    small_table.catalog.rename_table("db.small", "db.t")
+    was = small_table.catalog.load_table("db.t")
+
+    def answer_as_before(request):
+        monkeypatch.setattr(Rest, "answer_table", lambda own, *_: answer(own, was.metadata, was.metadata_location))
+        post(request)
+        monkeypatch.setattr(Rest, "answer_table", answer)
+
+    answer, post = Rest.answer_table, Rest.do_POST if is_done else Rest.do_GET
+    monkeypatch.setattr(Rest, "do_POST", answer_as_before)
+    with serve(small_table.catalog) as uri:
+        table = icestats.load("r.db.t", catalog={"type": "rest", "uri": uri})
+        said = "do not write them again" if is_done else "may still arrive"
+        with pytest.raises(CommitError, match=f"without what was committed; its rows are .*{said}"):
+            writers.append(table, rows([700]))
+
+
 @pytest.mark.parametrize(("owner", "call"), [(SqlCatalog, "commit_table"), (icestats.Table, "compute")])
 def test_an_interrupt_behind_the_commit_says_that_the_rows_are_there(small_table, load, owner, call, monkeypatch):
     """They are there where the catalog has been asked, and where their statistics are made."""
