@@ -98,6 +98,12 @@ def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
     assert bound(row_filter) == condition
 
 
+def test_a_tab_in_text_is_no_spaces():
+    filters = ("text = 'a\tb'\tand whole = 1", "text like 'a\t%' and whole in (1, 2.0)", "text = 'a\t' and whole < 1e3")
+    read = [parse_row_filter(one, SCHEMA).left for one in filters]
+    assert read == [e.EqualTo("text", "a\tb"), e.StartsWith("text", "a\t"), e.EqualTo("text", "a\t")]
+
+
 @pytest.mark.parametrize(
     ("row_filter", "part"),
     [

@@ -51,6 +51,8 @@ _MOST_VALUES = 20_000
 _MOST_CHARACTERS = 200
 """Of a filter that an error shows."""
 _DIGITS = Context(prec=100)
+_GRAMMAR = parser.boolean_expression.copy().parse_with_tabs()
+"""PyIceberg's, which makes spaces of the tabs in a text."""
 _MOST_LEVELS = 100
 """PyIceberg binds, projects and prints a filter by recursions that Python ends at some 150 levels and more."""
 _EXPECTED = "expected comparisons such as price < 3, day >= '2026-09-30' or name in ('a', 'b'), joined by and, or, not"
@@ -144,14 +146,14 @@ def parse_row_filter(
 
 def _parse(text: str) -> BooleanExpression:
     try:
-        return parser.parse(text)
+        return _GRAMMAR.parse_string(text, parse_all=True)[0]
     except ParseException:
         # PyIceberg has no exponents, and its lists have whole numbers, or numbers with a point, and not both.
         plain = _EXPONENT.sub(lambda one: f"{Decimal(one[0]):f}" if one["number"] else one[0], text)
         pointed = _LISTED.sub(lambda one: _WHOLE_NUMBER.sub(r"\g<0>.0", one[0]) if one["list"] else one[0], plain)
         if pointed == text or len(pointed) > 2 * _MOST_READ:
             raise
-        return parser.parse(pointed)
+        return _GRAMMAR.parse_string(pointed, parse_all=True)[0]
 
 
 def _shown(text: str) -> str:
