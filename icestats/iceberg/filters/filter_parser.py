@@ -146,14 +146,19 @@ def parse_row_filter(
 
 def _parse(text: str) -> BooleanExpression:
     try:
-        return _GRAMMAR.parse_string(text, parse_all=True)[0]
+        return _read(text)
     except ParseException:
         # PyIceberg has no exponents, and its lists have whole numbers, or numbers with a point, and not both.
         plain = _EXPONENT.sub(lambda one: f"{Decimal(one[0]):f}" if one["number"] else one[0], text)
         pointed = _LISTED.sub(lambda one: _WHOLE_NUMBER.sub(r"\g<0>.0", one[0]) if one["list"] else one[0], plain)
         if pointed == text or len(pointed) > 2 * _MOST_READ:
             raise
-        return _GRAMMAR.parse_string(pointed, parse_all=True)[0]
+        return _read(pointed)
+
+
+def _read(text: str) -> BooleanExpression:
+    found: BooleanExpression = _GRAMMAR.parse_string(text, parse_all=True)[0]
+    return found
 
 
 def _shown(text: str) -> str:
