@@ -59,7 +59,8 @@ _LOCKED = re.compile("(acquire|check|waiting for) (the )?lock")
 MOST_ATTEMPTS = 20
 """How often a commit is tried while others commit in between."""
 _MOST_WAIT_S = 5.0
-_WITHOUT_COMMIT = "it answered with a table that is without what was committed"
+WITHOUT_COMMIT = "it answered with a table that is without what was committed"
+"""What is said of a catalog that does so."""
 
 
 class _NotInAnswerError(Exception):
@@ -171,7 +172,7 @@ def _commit_entries(
         commit_changes(table, changes, schema_id)
         if not shows_all(table.metadata, changes):
             # A server that knows no statistics, or a redirection that makes a request to read of one to write.
-            raise _NotInAnswerError(_WITHOUT_COMMIT)
+            raise _NotInAnswerError(WITHOUT_COMMIT)
     except Exception as error:  # noqa: BLE001 - each catalog has its own errors
         said, cause = explain_catalog_error(error, known_properties(table))
         answer = "a refusal in answer" if isinstance(error, _REFUSED) else "no answer"
@@ -254,7 +255,7 @@ def look_behind_answers(table: Table, is_done: Callable[[], bool]) -> None:
             if not is_done():
                 raise
         if not is_done():
-            raise _NotInAnswerError(_WITHOUT_COMMIT)
+            raise _NotInAnswerError(WITHOUT_COMMIT)
 
     table._do_commit = commit_and_look  # type: ignore[method-assign] # a transaction commits through its table
 

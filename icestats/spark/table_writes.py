@@ -122,6 +122,12 @@ def write_dataframe(
                 writer.append() if mode == "append" else writer.overwritePartitions()
 
 
+def has_rows(frame: DataFrame) -> bool:
+    """Whether a DataFrame that was written has rows: asked where no snapshot was made of it."""
+    with explained_errors(frame.sparkSession, "looking for rows to write"):
+        return not frame.isEmpty()
+
+
 @contextmanager
 def _looking_behind_the_end(look: Look) -> Iterator[None]:
     """Say of a write whose JVM has ended that its rows are there, where they are: run again, it would double them."""

@@ -268,7 +268,8 @@ def _explain_failure(table: Table, write_id: str, said: str, *, is_refused: bool
 
 
 def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwrite partitions"]) -> Written:
-    from icestats.spark.table_writes import write_dataframe
+    from icestats.commit.registration import WITHOUT_COMMIT
+    from icestats.spark.table_writes import has_rows, write_dataframe
 
     _refuse_pin(table)
     write_id = str(uuid.uuid4())
@@ -279,7 +280,10 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
             fresh = table.refresh()
     except IcestatsError as error:
         raise CommitError(f"{written}, which cannot be read now: {error}") from error
-    return _register(fresh, _find_written(fresh.metadata.snapshots.values(), write_id))
+    made = _find_written(fresh.metadata.snapshots.values(), write_id)
+    if made is None and has_rows(frame):
+        raise CommitError(_explain_failure(table, write_id, WITHOUT_COMMIT, is_refused=False))
+    return _register(fresh, made)
 
 
 def _register(table: Table, snapshot_id: int | None) -> Written:

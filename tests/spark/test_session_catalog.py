@@ -658,6 +658,21 @@ def serve_to(session, tmp_path, name):
         yield backend, icestats.load(f"{name}.db.t", spark=session)
 
 
+@pytest.mark.parametrize("write", [writers.append_dataframe, writers.overwrite_partitions])
+def test_rows_that_a_server_has_not_taken_are_not_said_to_be_none(session, tmp_path, write, monkeypatch):
+    """Java too follows a redirection of a commit by reading the table, and looks for no snapshot in what it gets."""
+
+    def answer_without_doing(request):
+        request.rfile.read(int(request.headers["Content-Length"]))
+        request.do_GET()
+
+    with serve_to(session, tmp_path, f"passing_{write.__name__}") as (backend, table):
+        monkeypatch.setattr(Rest, "do_POST", answer_without_doing)
+        with pytest.raises(CommitError, match="without what was committed; its rows are not seen in the table"):
+            write(table, session.sql("select 3L a, 'z' b, 2.5D c"))
+        assert backend.load_table("db.t").scan().to_arrow().num_rows == 2
+
+
 @pytest.mark.parametrize("status", [400, 401, 403])
 def test_what_a_server_repeats_to_a_session_is_not_told(session, tmp_path, monkeypatch, status):
     secrets = {"header.X-Api-Key": "hidden/1", "token": "hidden/2"}
