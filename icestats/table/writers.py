@@ -282,7 +282,7 @@ def _write_frame(table: Table, frame: DataFrame, mode: Literal["append", "overwr
         raise CommitError(f"{written}, which cannot be read now: {error}") from error
     made = _find_written(fresh.metadata.snapshots.values(), write_id)
     if made is None and has_rows(frame):
-        raise CommitError(_explain_failure(table, write_id, WITHOUT_COMMIT, is_refused=False))
+        raise CommitError(str(_explain_failure(table, write_id, WITHOUT_COMMIT, is_refused=False)))
     return _register(fresh, made)
 
 
