@@ -113,6 +113,7 @@ def test_a_tab_in_text_is_no_spaces():
         (e.In("whole", [1.5, 2.0]), "1.5 is no whole number"),
         ("real > 1 and not (whole >= 0.1)", "0.1 is no whole number"),
         ("whole = 1e-3", "0.001 is no whole number"),
+        (f"whole = {'1' * 5_000}", "cannot be read: a number in it has more than 4,300 digits"),
         ("whole = 1e1000", "cannot be read at character 10, 'e1000'"),
         ("whole = 1e3x", "cannot be read at character 10, 'e3x'"),
         ("whole in (1e3, 2) so", "cannot be read at character 19, 'so': expected comparisons"),

@@ -695,6 +695,27 @@ def test_long_lists_of_values_are_read_or_refused(read_table):
             refused(lambda given=expression: table.plan(given), "100,000 values, expected 20,000 at most")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (" and ".join(["id < 3"] * 5_002), "5,001"),
+        ("(" * 5_001 + "id < 3" + ")" * 5_001, "5,001"),
+        (f"id{'.id' * 5_001} < 3", "5,001"),
+        ("not " * 5_001 + "id < 3", "5,001"),
+    ],
+)
+def test_a_filter_that_would_be_read_for_a_quarter_of_a_minute_is_refused(read_table, text, words):
+    table = icestats.load(read_table.metadata_location)
+    with pytest.raises(FilterError, match=f"has {words} words and, or, not, brackets and points in names"):
+        table.plan(text)
+
+
+@pytest.mark.parametrize(("column", "value", "count"), [("name", "'x.y (or not)'", 3_000), ("price", "-1.5", 6_000)])
+def test_what_is_quoted_in_a_filter_and_the_point_of_a_number_join_nothing(read_table, column, value, count):
+    table = icestats.load(read_table.metadata_location)
+    assert len(table.plan(f"{column} in ({','.join([value] * count)})").files()) == 0
+
+
 def test_what_a_commit_reads_is_no_pipe_either(small_table, load, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     small_table.append(numbers([1]))

@@ -44,8 +44,10 @@ _EXPONENT = re.compile(
 """What is quoted, or a number such as 1e-6."""
 _WHOLE_NUMBER = re.compile(r"(?<![\d.])\d+(?![\d.])")
 _MOMENT_PART = re.compile(r"(year|month|day|hour|minute|second)\b.* (must be in|out of range)\b.*")
-_MOST_READ, _MOST_COMMAS = 100_000, 10_000
-"""Of a filter as text: PyIceberg's parser takes seconds for these, and for a list the square of its length."""
+_WORDS = re.compile(r"""'[^']*'|"[^"]*"|(?P<word>\b(?:and|or|not)\b|\(|\.(?!\d))""", re.IGNORECASE)
+"""What is quoted, or what joins comparisons or the parts of a name."""
+_MOST_READ, _MOST_COMMAS, _MOST_WORDS = 100_000, 10_000, 5_000
+"""Of a filter as text: PyIceberg's parser takes seconds for these, for a list or a name the square of its length."""
 _MOST_VALUES = 20_000
 """Of all lists of values: each source of estimates looks at each value."""
 _MOST_CHARACTERS = 200
@@ -109,13 +111,7 @@ def parse_row_filter(
     """
     if isinstance(row_filter, str):
         text = row_filter
-        if len(text) > _MOST_READ or text.count(",") > _MOST_COMMAS:
-            raise FilterError(
-                f"the filter {_shown(text)} has {len(text):,} characters and {text.count(','):,} commas, expected "
-                f"{_MOST_READ:,} and {_MOST_COMMAS:,} at most: give an expression, pyiceberg.expressions.In('column', "
-                "values)",
-                text,
-            )
+        _check_length(text)
         if not text.strip():
             raise FilterError('the filter is empty: expected one such as "price < 3 and device_id = 74"', text)
         try:
@@ -126,6 +122,8 @@ def parse_row_filter(
             reason = one_line(error)
             if "BooleanLiteral" in reason:
                 reason = f"true and false are whole filters, not parts of one; {_EXPECTED}"
+            elif "set_int_max_str_digits" in reason:
+                reason = f"a number in it has more than {sys.get_int_max_str_digits():,} digits"
             raise FilterError(f"the filter {_shown(text)} cannot be read: {reason}", text) from error
         _check_size(expression, text)
     elif not isinstance(row_filter, BooleanExpression):
@@ -142,6 +140,23 @@ def parse_row_filter(
     except (ValueError, TypeError, ArithmeticError) as error:
         raise FilterError(_explain(text, error, schema, unreadable), text) from error
     return expression
+
+
+def _check_length(text: str) -> None:
+    commas = text.count(",")
+    if len(text) > _MOST_READ or commas > _MOST_COMMAS:
+        raise FilterError(
+            f"the filter {_shown(text)} has {len(text):,} characters and {commas:,} commas, expected {_MOST_READ:,} "
+            f"and {_MOST_COMMAS:,} at most: give an expression, pyiceberg.expressions.In('column', values)",
+            text,
+        )
+    words = sum(found.lastgroup == "word" for found in _WORDS.finditer(text))
+    if words > _MOST_WORDS:
+        raise FilterError(
+            f"the filter {_shown(text)} has {words:,} words and, or, not, brackets and points in names, expected "
+            f"{_MOST_WORDS:,} at most: give an expression of pyiceberg.expressions",
+            text,
+        )
 
 
 def _parse(text: str) -> BooleanExpression:
