@@ -434,8 +434,11 @@ def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -
         if is_there and not isinstance(error, NoSuchNamespaceError):
             place = f"{catalog_name}.{'.'.join(namespace)}"
             return f"no table {table!r} in {place}, or one that may not be seen: what is there cannot be listed"
-        namespaces = "unknown" if found is None else ", ".join(map(".".join, found)) or "none"
-        said = f"no namespace {'.'.join(namespace)!r} in catalog {catalog_name!r}: it has {namespaces}"
+        said = f"no namespace {'.'.join(namespace)!r} in catalog {catalog_name!r}"
+        if found is None:
+            return f"{said}, and what is there cannot be listed: is the catalog's 'uri' right?"
+        namespaces = ", ".join(map(".".join, found)) or "none"
+        said = f"{said}: it has {namespaces}"
         by_name = "; a catalog of type sql has the tables of its own name alone: is 'name' the one they were made with?"
         return said + (by_name if namespaces == "none" and catalog.properties.get("type") == "sql" else "")
     listed = ", ".join(tables[:20]) or "no tables"

@@ -140,3 +140,12 @@ def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_error_without_end_is_not_read() -> None:
     error, _ = ask(status=500, listed={"error": {"message": "b" * 2_000_000, "type": "Odd", "code": 500}})
     assert "b" * 1_000 not in str(error)
+
+
+def test_an_address_where_nothing_is_found_is_not_said_to_have_unknown_namespaces() -> None:
+    """As a proxy, or a server of something else, answers to everything but the first request."""
+    error, _ = ask(status=404, listed="<html>Not Found</html>")
+    expected = (
+        "no namespace 'db' in catalog 'catalog', and what is there cannot be listed: is the catalog's 'uri' right?"
+    )
+    assert str(error) == expected
