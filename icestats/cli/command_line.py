@@ -339,7 +339,11 @@ def _outside(found: Histogram) -> str:
 @click.option("--table", "of_table", is_flag=True, help="Make sketches of the table's columns: a scan with PySpark.")
 @click.option("--partitions", is_flag=True, help="Make the partition statistics file, from manifests.")
 @click.option("--manifests", is_flag=True, help="Make statistics of each manifest.")
-@click.option("--with-column-stats", is_flag=True, help="Add column statistics to the partition statistics file.")
+@click.option(
+    "--with-column-stats/--without-column-stats",
+    default=None,
+    help="Whether the partition statistics file has statistics of columns; by default as the one before.",
+)
 @click.option("--k", type=click.IntRange(8, 65_535), help="Size of KLL sketches; by default as committed, or 200.")
 @click.option("--lg-k", type=click.IntRange(4, 26), help="Log2 of Theta's entries; by default as committed, or 12.")
 @click.option("--by", type=click.Choice(("partition",)), help="Also keep the sketches of each partition.")

@@ -53,7 +53,7 @@ from icestats.read.puffin.statistics_files import (
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.snapshot.evaluation.partition_groups import build_partition_keys
-from icestats.snapshot.partition_figures import align_lengths, build_partition_figures, count_most_values
+from icestats.snapshot.partition_figures import Lengths, align_lengths, build_partition_figures, count_most_values
 from icestats.snapshot.planned_files import PlannedFiles
 from icestats.snapshot.refuted_figures import find_refuted
 from icestats.stats.column_accumulator import can_distribute
@@ -270,14 +270,21 @@ class SnapshotReader:
 
     def read_partitions(self) -> pa.Table:
         """Return `schemas.partitions_schema`."""
-        rollups, indexes, stored = self.partition_rollups, self.partition_indexes, self._read_stored_partitions()
+        rollups, indexes = self.partition_rollups, self.partition_indexes
+        lengths = self.read_stored_lengths(rollups.partitions)
         figures: dict[str, pa.Array] = {}
-        if indexes or stored is not None:
+        if indexes or lengths:
             keys, field_ids = self._build_keys(rollups.partitions), {one.index.field_id for one in indexes}
             values = count_most_values(rollups.partitions, rollups.partition_cells, self.schema.columns, field_ids)
-            lengths = {} if stored is None else align_lengths(stored, self._build_keys(stored.groups), keys)
             figures = build_partition_figures(indexes, keys, values, self.source.metadata, self.schema, lengths)
         return build_partitions(rollups, self.schema, figures)
+
+    def read_stored_lengths(self, groups: pa.Table) -> dict[str, list[Lengths | None]]:
+        """Return the lengths of values that the partition statistics file of this very snapshot has, by partition."""
+        stored = self._read_stored_partitions()
+        if stored is None or not stored.lengths:
+            return {}
+        return align_lengths(stored, self._build_keys(stored.groups), self._build_keys(groups))
 
     def _build_keys(self, groups: pa.Table) -> list[PartitionKey | None]:
         return build_partition_keys(groups, self.source.metadata, self.schema)

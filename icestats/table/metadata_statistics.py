@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.arrays import combine_chunks, to_numpy
+from icestats.answers.schemas import COUNTS
 from icestats.answers.text import counted, printable
 from icestats.commit.partition_statistics_file import FileFormat, build_stored_table, write_stored_table
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.table_statistics_blobs import build_manifest_statistics_blob
 from icestats.errors import StatisticsMissingError
-from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata, match_names
+from icestats.iceberg.metadata import Field, PartitionStatisticsFile, Schema, Snapshot, TableMetadata, match_names
 from icestats.read.manifests.manifests import RollUps, manifests_to_read, read_rollups
 from icestats.read.partitions.partition_history import SnapshotPartitions, read_snapshot_partitions
-from icestats.read.partitions.partition_statistics import merge_partition_statistics
+from icestats.read.partitions.partition_statistics import LENGTH_MAPS, merge_partition_statistics
 from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.rollups.manifest_statistics import can_be_written
 from icestats.read.rollups.rollup_cache import cache_folder
@@ -99,7 +100,8 @@ def _compute_partitions(
     found = read_snapshot_partitions(
         metadata, storage, snapshot, reader.manifest_files, columns, lambda: reader.rollups
     )
-    return _build_partition_statistics(snapshot, found, metadata, scanned if columns else None)
+    lengths = _build_lengths(reader, found, scanned) if columns else {}
+    return _build_partition_statistics(snapshot, found, metadata, lengths)
 
 
 def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
@@ -110,25 +112,36 @@ def read_registered_partitions(reader: SnapshotReader) -> pa.Table:
     StatisticsMissingError
         None is registered for the snapshot or an ancestor of it.
     """
-    metadata = reader.source.metadata
-    files = metadata.first_partition_statistics()
-    ages = count_ages(metadata, reader.snapshot)
-    snapshot_id = next((ancestor for ancestor in ages if ancestor in files), None)
-    if snapshot_id is None and not metadata.has_partition_fields:
+    file, commits = _find_nearest_file(reader)
+    if file is None and not reader.source.metadata.has_partition_fields:
         raise StatisticsMissingError(f"{reader.source.name} is not partitioned, so it has no partition statistics file")
-    if snapshot_id is None:
+    if file is None:
         raise StatisticsMissingError(
             f"no partition statistics file is registered for a snapshot of {reader.source.name} up to this one: run "
             "table.compute(partitions=True).commit(), or `icestats compute SOURCE --partitions --commit`"
         )
-    found = reader.read_partition_file(files[snapshot_id], reader.schema.columns)
+    found = reader.read_partition_file(file, reader.schema.columns)
     # After a change of the spec, Iceberg 1.12 adds to a file by writing a second row for a partition.
     merged = merge_partition_statistics([found])
     rows = build_partition_file_rows(merged if len(merged.groups) < len(found.groups) else found)
-    made_for = {"snapshot_id": snapshot_id, "commits_behind": ages[snapshot_id].commits}
+    made_for = {"snapshot_id": file.snapshot_id, "commits_behind": commits}
     for name, value in made_for.items():
         rows = rows.append_column(pa.field(name, pa.int64(), nullable=False), pa.array([value] * len(rows), pa.int64()))
     return rows
+
+
+def find_stored_columns(reader: SnapshotReader) -> tuple[Field, ...]:
+    """Return the columns that the nearest partition statistics file has statistics of."""
+    file, _ = _find_nearest_file(reader)
+    found = None if file is None else reader.find_partition_file(file, reader.schema.columns)
+    return () if found is None else found.columns
+
+
+def _find_nearest_file(reader: SnapshotReader) -> tuple[PartitionStatisticsFile | None, int]:
+    """Return the partition statistics file of the snapshot or of the nearest ancestor, and its age in commits."""
+    files = reader.source.metadata.first_partition_statistics()
+    ages = count_ages(reader.source.metadata, reader.snapshot)
+    return next(((files[one], age.commits) for one, age in ages.items() if one in files), (None, 0))
 
 
 def expand_columns(schema: Schema, names: Sequence[str] | None) -> tuple[Field, ...]:
@@ -162,9 +175,8 @@ def _build_manifest_statistics(snapshot: Snapshot, reader: SnapshotReader, rollu
 
 
 def _build_partition_statistics(
-    snapshot: Snapshot, found: SnapshotPartitions, metadata: TableMetadata, scanned: ScannedPartitions | None
+    snapshot: Snapshot, found: SnapshotPartitions, metadata: TableMetadata, lengths: Mapping[str, pa.Array]
 ) -> MetadataStatistics:
-    lengths = None if scanned is None else _build_lengths(found, scanned, metadata)
     table = build_stored_table(found.statistics, found.partition, metadata.format_version, lengths)
     file_format, lines = _file_format(metadata)
     data = write_stored_table(table, found.partition, file_format)
@@ -187,21 +199,31 @@ def _build_partition_statistics(
 
 
 def _build_lengths(
-    found: SnapshotPartitions, scanned: ScannedPartitions, metadata: TableMetadata
+    reader: SnapshotReader, found: SnapshotPartitions, scanned: ScannedPartitions | None
 ) -> dict[str, pa.Array]:
     """Build `avg_lengths` (rounded) and `max_lengths` of each partition: bytes of the values of live rows.
+
+    Those that were not scanned now are of the snapshot's present file, where that has any.
 
     Source: "Extending standardized statistics in Iceberg", part 3.
     """
     from icestats.scan.scan_plan import build_scanned_keys
 
-    wanted = {column.field_id for column in found.statistics.columns}
-    maps: dict[str, list[list[tuple[int, int]]]] = {"avg_lengths": [], "max_lengths": []}
-    for key in build_scanned_keys(found.statistics.groups, metadata):
-        columns = [one[key] for one in scanned.columns.values() if key in one and one[key].field_id in wanted]
-        maps["avg_lengths"].append([(c.field_id, round(c.avg_length)) for c in columns if c.avg_length is not None])
-        maps["max_lengths"].append([(c.field_id, c.max_length) for c in columns if c.max_length is not None])
-    return {name: pa.array(entries, pa.map_(pa.int32(), pa.int64())) for name, entries in maps.items()}
+    groups, wanted = found.statistics.groups, {column.field_id for column in found.statistics.columns}
+    stored = reader.read_stored_lengths(groups)
+    if scanned is None and not stored:
+        return {}
+    maps = {name: [dict(row or ()) for row in stored.get(name, [()] * len(groups))] for name in LENGTH_MAPS}
+    averages, longest = (maps[name] for name in LENGTH_MAPS)
+    by_column = () if scanned is None else scanned.columns.values()
+    for place, key in enumerate(build_scanned_keys(groups, reader.source.metadata) if by_column else ()):
+        columns = [one[key] for one in by_column if key in one]
+        averages[place] |= {c.field_id: round(c.avg_length) for c in columns if c.avg_length is not None}
+        longest[place] |= {c.field_id: c.max_length for c in columns if c.max_length is not None}
+    return {
+        name: pa.array([[one for one in sorted(row.items()) if one[0] in wanted] for row in rows], COUNTS)
+        for name, rows in maps.items()
+    }
 
 
 def _file_format(metadata: TableMetadata) -> tuple[FileFormat, list[str]]:

@@ -291,7 +291,7 @@ class StatisticsFiles(Contents):
         table: bool | None = None,
         partitions: bool = False,
         manifests: bool = False,
-        with_column_stats: bool = False,
+        with_column_stats: bool | None = None,
         k: int | None = None,
         lg_k: int | None = None,
         by: Literal["partition"] | None = None,
@@ -320,9 +320,9 @@ class StatisticsFiles(Contents):
             where that gives the same.
         manifests : bool
             Whether to roll up each manifest: totals, as the manifest-level statistics proposal has them, and columns.
-        with_column_stats : bool
+        with_column_stats : bool, optional
             Whether the partition statistics file has the statistics of columns too; with `by="partition"` average and
-            largest lengths among them.
+            largest lengths among them. By default those of the columns that the nearest such file has.
         k : int, optional
             Size of the table's KLL sketches, 8 to 65,535; 200 is a rank error of 1.33 %. By default as the committed
             sketches of these columns have it, but not below 200.
@@ -373,11 +373,16 @@ class StatisticsFiles(Contents):
         from icestats.spark.statistics_scan import run_scan
         from icestats.stats.partition_sketches import find_default_limit
         from icestats.stats.table_statistics import TableStatistics
-        from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
+        from icestats.table.metadata_statistics import (
+            compute_metadata_statistics,
+            expand_columns,
+            find_stored_columns,
+        )
         from icestats.table.statistics import Statistics, check_made, choose_sizes, fit_partitions
 
-        check_flags(partitions=partitions, manifests=manifests, with_column_stats=with_column_stats)
-        check_flags(table=False if table is None else table)
+        check_flags(partitions=partitions, manifests=manifests)
+        optional = {"table": table, "with_column_stats": with_column_stats}
+        check_flags(**{name: flag for name, flag in optional.items() if flag is not None})
         if by is not None and not (isinstance(by, str) and by == "partition"):
             raise CallError(f"by is {by!r:.80}: expected 'partition', or nothing for the whole table")
         if with_column_stats and not partitions:
@@ -410,9 +415,10 @@ class StatisticsFiles(Contents):
             found = fit_partitions(found, max_size_bytes, lambda: table_size)
             found = self._say_refuted(found)
         named = expand_columns(self.schema, columns)
-        chosen = None if not partitions else named if with_column_stats else ()
+        if not with_column_stats:
+            named = find_stored_columns(self._reader) if partitions and with_column_stats is None else ()
         of_metadata = compute_metadata_statistics(
-            self._reader, snapshot, chosen, manifests=manifests, scanned=found.by_partition
+            self._reader, snapshot, named if partitions else None, manifests=manifests, scanned=found.by_partition
         )
         return Statistics(self._source, found, of_metadata)
 

@@ -151,6 +151,9 @@ def test_lengths_stand_where_a_scan_by_partition_has_made_them(spark, namespace)
         assert abs(dict(row["avg_lengths"])[3] - expected[day]["mean"]) <= 1
     made.commit()
     table = icestats.load(full)
+    assert not table.compute(partitions=True).commit().committed
+    fewer = table.compute(partitions=True, with_column_stats=True, columns=["name"]).of_metadata.partitions
+    assert fewer["max_lengths"].to_pylist() == [[p for p in row["max_lengths"] if p[0] == 3] for row in rows]
     assert table.partitions().equals(icestats.load(full).read().partitions())
     shown = {(row["spec_id"], str(row["partition"])): row for row in table.partitions().to_pylist()}
     stored = {(row["spec_id"], str(row["partition"])): row for row in table.partition_statistics().to_pylist()}

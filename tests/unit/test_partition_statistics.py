@@ -82,6 +82,19 @@ def test_only_the_columns_that_were_asked_for_are_stored(small_table, load):
     ]
 
 
+def test_a_file_has_the_columns_that_the_one_before_had(small_table, load):
+    """A commit of partitions alone took the statistics of columns away from whoever had made them."""
+    make(load(), columns=["price", "id"]).commit()
+    assert not load().compute(partitions=True).commit().committed
+    small_table.refresh().append(numbers([500]))
+    load().compute(partitions=True, columns=["name"]).commit()
+    keys = {key for row in rows_of(load()) for key, _ in row["value_counts"]}
+    assert (keys, rows_of(load())[0]["commits_behind"]) == ({1, 3}, 0)
+    make(load(), with_column_stats=False).commit()
+    assert load().compute(partitions=True).commit().committed is False
+    assert {row["value_counts"] is None for row in rows_of(load())} == {True}
+
+
 def test_avro_by_the_tables_default_format(small_table, load):
     with small_table.transaction() as change:
         change.set_properties({"write.format.default": "avro"})

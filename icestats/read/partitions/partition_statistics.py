@@ -41,9 +41,9 @@ from icestats.read.rollups.stored_table import (
 )
 from icestats.stats.rollup_cells import KnownCells, build_known_cells
 
-_LENGTH_MAPS = ("avg_lengths", "max_lengths")
+LENGTH_MAPS = ("avg_lengths", "max_lengths")
 """Bytes of a column's values, rounded, where a scan has made them."""
-_MAPS = (*(f"{name}s" for name in STATISTICS), *_LENGTH_MAPS, *(f"{name}s_missing_files" for name in STATISTICS))
+_MAPS = (*(f"{name}s" for name in STATISTICS), *LENGTH_MAPS, *(f"{name}s_missing_files" for name in STATISTICS))
 ADDED = ("last_added_at", "last_added_snapshot_id")
 """The kit's own: when the latest known snapshot added a live file, in ms, and which; Iceberg's `last_updated` counts
 removals too."""
@@ -125,7 +125,7 @@ def partition_file_schema(format_version: int, partition: Sequence[PartitionColu
 
 def map_names(*, with_lengths: bool) -> list[str]:
     """Return the names of the maps of a file with column statistics."""
-    return [name for name in _MAPS if with_lengths or name not in _LENGTH_MAPS]
+    return [name for name in _MAPS if with_lengths or name not in LENGTH_MAPS]
 
 
 def _own_id(name: str) -> int:
@@ -189,7 +189,7 @@ def read_partition_statistics(
         found = tuple(c for c in columns if has_maps and types.get(c.field_id) == c.type)
         live = to_numpy(groups["data_file_count"])
         cells = build_known_cells(_known(by_id, found), found, live) if found else ROLLUP_CELLS.empty_table()
-        lengths = {name: _read_lengths(by_id[_own_id(name)]) for name in _LENGTH_MAPS if _own_id(name) in by_id}
+        lengths = {name: _read_lengths(by_id[_own_id(name)]) for name in LENGTH_MAPS if _own_id(name) in by_id}
     return PartitionStatistics(groups, cells, found, all(_own_id(name) in by_id for name in ADDED), lengths)
 
 
