@@ -22,7 +22,7 @@ from icestats.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from icestats.iceberg.configuration import check_configuration, check_readable, read_configuration
+from icestats.iceberg.configuration import check_configuration, check_readable, find_catalog_type, read_configuration
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import Storage, expand_home, local_path
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from icestats.iceberg.foreign_catalog import ForeignCatalog
 
+_METASTORE = re.compile(r"\s*\w+://[^/]+:\d+(/|\s*$)", re.ASCII)
 _HADOOP_VERSION = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?", re.ASCII)
 
 DEMO_CATALOG = "icestats"
@@ -370,6 +371,12 @@ def _open_catalog(catalog_name: str, properties: Mapping[str, str]) -> Catalog:
     # Path.exists() raises where a name is too long, or a folder closed.
     if is_demo and not os.path.exists(demo_home() / "catalog.db"):  # noqa: PTH110
         raise TableNotFoundError(f"the demo warehouse is not built in {demo_home()}: run `icestats demo`")
+    uri = str(properties.get("uri", ""))
+    if uri and find_catalog_type(properties) == "hive" and not all(map(_METASTORE.match, uri.split(","))):
+        raise CatalogError(
+            f"the 'uri' of catalog {catalog_name!r} names no scheme, host or port: expected one such as "
+            "thrift://host:9083"
+        )
     from pyiceberg.exceptions import NotInstalledError
 
     from icestats.iceberg.confined_io import load_confined

@@ -390,3 +390,15 @@ def test_a_local_location_has_a_path(location: str) -> None:
 @pytest.mark.parametrize("location", ["s3://b/k", "gs://a", "x://"])
 def test_a_remote_location_has_no_path(location: str) -> None:
     assert local_path(location) is None
+
+
+@pytest.mark.parametrize("uri", ["metastore:9083", "thrift://metastore", "thrift://a:1,b:2", "thrift://a:90x"])
+def test_a_metastores_uri_without_scheme_host_or_port_is_told_what_is_expected(uri):
+    with pytest.raises(icestats.CatalogError, match=r"expected one such as thrift://host:9083$") as caught:
+        icestats.load("db.t", catalog={"type": "hive", "uri": uri})
+    assert uri not in str(caught.value)
+
+
+def test_more_than_one_metastore_is_asked():
+    with pytest.raises(icestats.CatalogError, match="Could not connect to any of"):
+        icestats.load("db.t", catalog={"uri": "thrift://127.0.0.1:1, thrift://127.0.0.1:2/"})
