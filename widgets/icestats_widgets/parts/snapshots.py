@@ -21,14 +21,16 @@ _COLUMNS = (
     {"name": "when", "title": "committed at, UTC", "width": "minmax(148px,1fr)"},
     {"name": "operation", "title": "operation", "width": "minmax(84px,.6fr)"},
     {"name": "added", "title": "rows +", "about": "rows added", "width": "minmax(66px,.8fr)", "align": "end"},
-    {"name": "removed", "title": "rows −", "about": "rows removed", "width": "minmax(66px,.8fr)", "align": "end"},
+    {"name": "removed", "title": "rows −", "width": "minmax(66px,.8fr)", "align": "end",
+     "about": "rows removed with their files"},
     {"name": "files", "title": "files", "width": "minmax(52px,.5fr)", "align": "end"},
     {"name": "bytes_added", "title": "bytes +", "about": "bytes added", "width": "minmax(66px,.8fr)", "align": "end"},
     {"name": "bytes_removed", "title": "bytes −", "about": "bytes removed", "width": "minmax(66px,.8fr)",
      "align": "end"},
     {"name": "deletes", "title": "deletes +", "width": "minmax(66px,.8fr)", "align": "end",
      "about": "position and equality deletes added"},
-    {"name": "total", "title": "rows after", "width": "minmax(78px,.8fr)", "align": "end"},
+    {"name": "total", "title": "rows in files", "width": "minmax(84px,.8fr)", "align": "end",
+     "about": "rows in all data files afterwards; position and equality deletes are not deducted"},
     {"name": "refs", "title": "refs", "about": "branches and tags", "width": "minmax(96px,.8fr)"},
     {"name": "statistics", "title": "statistics", "width": "minmax(96px,1fr)"},
     {"name": "id", "title": "snapshot id", "width": "minmax(166px,1fr)", "align": "end"},
@@ -36,8 +38,9 @@ _COLUMNS = (
 _TOUCHED = (
     {"name": "partition", "title": "partition", "width": "minmax(140px,1.4fr)"},
     *({"name": name, "title": name, "width": "minmax(80px,1fr)", "align": "end"} for name in COUNTS),
-    {"name": "after", "title": "rows after", "width": "minmax(90px,1fr)", "align": "end"},
-)
+    {"name": "after", "title": "rows in files", "width": "minmax(90px,1fr)", "align": "end",
+     "about": "rows in the partition's data files afterwards; position and equality deletes are not deducted"},
+)  # fmt: skip
 
 
 class SnapshotsPart(Part):
