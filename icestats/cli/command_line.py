@@ -54,10 +54,6 @@ def run() -> int:
         logging.getLogger(library).addHandler(logging.NullHandler())
     try:
         code = cli.main(standalone_mode=False)
-    except click.exceptions.Abort as abort:
-        for note in getattr(abort.__cause__, "__notes__", ()):
-            _complain(note)
-        raise KeyboardInterrupt from None
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         command = "icestats" if context is None else context.command_path
@@ -70,12 +66,16 @@ def run() -> int:
         sys.stderr.close()
         code = 1
     except Exception as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
-            # Python before 3.12 wraps what interrupts the making of a class, as modules are imported.
+        cause = error.__cause__
+        if isinstance(cause, KeyboardInterrupt):
+            # Click wraps it, and Python before 3.12 what interrupts the making of a class, as modules are imported.
+            for note in getattr(cause, "__notes__", ()):
+                _complain(note)
             raise KeyboardInterrupt from None
         if os.environ.get("ICESTATS_DEBUG"):
             raise
-        _complain(_explain_unexpected(error))
+        # Click takes the end of a file for an interrupt, too.
+        _complain(_explain_unexpected(cause if isinstance(cause, EOFError) else error))
         code = 1
     return code if isinstance(code, int) else 0
 

@@ -18,6 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, StringType
 
 import icestats
+from icestats.cli import command_line
 from icestats.cli import entry as cli
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
@@ -103,6 +104,18 @@ def test_an_answer_needs_no_stderr(run, location, monkeypatch, verb):
     monkeypatch.setattr(sys, "stderr", None)
     code, out, _ = run(verb[0], location, *verb[1:])
     assert (code, bool(out)) == (0, True)
+
+
+def test_a_file_that_ends_too_early_is_no_interrupt(run, location, monkeypatch):
+    """Click takes it for one, and would end without a word."""
+
+    def fail(*_args, **_options):
+        raise EOFError("the file ends too early")
+
+    monkeypatch.setattr(command_line, "load", fail)
+    code, out, err = run("show", location)
+    assert (code, out) == (1, b"")
+    assert err.strip() == "icestats: EOFError: the file ends too early (ICESTATS_DEBUG=1 shows where)"
 
 
 @pytest.mark.parametrize("output_format", ["table", "json", "csv", "parquet"])

@@ -199,6 +199,22 @@ def test_where_nothing_can_be_kept_a_process_compiles_for_itself(source: Path, t
         assert run(copy, NUMBA_CACHE_DIR=str(file), XDG_CACHE_HOME=str(file)) == COMPILED
 
 
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_compiled_code_that_is_cut_short_is_compiled_anew_and_kept(package: Path, kind: str, share: float) -> None:
+    """As a machine leaves it that loses its power."""
+    (file,) = kept(package).glob(f"kernel.gather_bytes*.{kind}")
+    os.truncate(file, int(file.stat().st_size * share))
+    assert [run(package) for _ in range(2)] == [COMPILED, LOADED]
+
+
+def test_where_the_disk_is_full_a_process_compiles_for_itself(source: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(source, tmp_path / "icestats")
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))\n"
+    assert run(copy, full + GATHER) == COMPILED
+    assert not list(kept(copy).glob("*.nb*"))
+
+
 def test_a_configuration_of_numba_in_the_current_folder_is_not_followed(package: Path, tmp_path: Path) -> None:
     """That may be a table's, of a stranger: it would say which folder's compiled code is unpickled, and run."""
     pytest.importorskip("yaml")

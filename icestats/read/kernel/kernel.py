@@ -13,6 +13,7 @@ D: Single-value serialization", and "Schema Evolution" for the widths that promo
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -209,9 +210,31 @@ def _compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters,
     except (RuntimeError, OSError):
         # numba raises a RuntimeError where it can write to no folder.
         is_kept = False
-    if not is_kept:
+    if is_kept:
+        _make_dispensable(made._cache)
+    else:
         made = njit(nogil=True, error_model="numpy")(function)
     return cast("Callable[_Parameters, _Result]", made)
+
+
+def _make_dispensable(cache: Any) -> None:
+    """Have numba compile what it has kept and cannot read, and go on where it can keep nothing: a full disk, say."""
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_if_whole(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # noqa: BLE001 - unpickling damaged bytes raises anything
+            with suppress(OSError):
+                cache.flush()
+            return None
+
+    def save_if_possible(*arguments: Any) -> None:
+        # An index that is damaged and cannot be written anew is read again here.
+        with suppress(Exception):
+            save(*arguments)
+
+    cache.load_overload, cache.save_overload = load_if_whole, save_if_possible
 
 
 @_inlined
