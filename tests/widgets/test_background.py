@@ -4,6 +4,8 @@ import subprocess
 import sys
 import threading
 
+import pytest
+
 from icestats.errors import CallError
 from icestats_widgets.reading.background import Background, explain_error
 
@@ -42,6 +44,31 @@ def test_a_failure_is_delivered_instead() -> None:
         "bins is 0: expected a whole number from 1",
         "unexpected ZeroDivisionError: integer division or modulo by zero",
     ]
+
+
+@pytest.mark.parametrize("has_started", [False, True])
+def test_an_interrupt_as_work_starts_leaves_nothing_to_wait_for(has_started: bool) -> None:
+    """Whether the thread runs by then or not; what it finds is delivered."""
+    background = Background()
+    delivered: list[str] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            if has_started:
+                super().start()
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "Thread", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            background.run(
+                "a", lambda: str(background.is_wanted()), delivered.append, lambda e: delivered.append(repr(e))
+            )
+    for thread in threading.enumerate():
+        if thread.name == "icestats a":
+            thread.join(30)
+    assert background.wait(30)
+    assert delivered == ["True"] * has_started
 
 
 def test_waiting_ends_in_time() -> None:

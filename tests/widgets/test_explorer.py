@@ -8,6 +8,7 @@ import json
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +26,7 @@ from icestats.iceberg.storage import Storage, local_path
 from icestats.read.puffin.statistics_files import KLL, THETA
 from icestats_widgets import Explorer
 from icestats_widgets.page.part import Part
+from icestats_widgets.parts import columns
 from icestats_widgets.state import TABS
 
 from .blocks_of_parts import find_blocks, find_rows, find_texts
@@ -407,6 +409,30 @@ def test_strings_of_the_table_are_shown_as_text(hostile_table: icestats.Table) -
     for picture in pictures:
         assert not [element for element in ElementTree.fromstring(picture).iter() if element.tag.endswith("}img")]
     assert list(columns_of(explorer))[3] == HOSTILE
+
+
+@pytest.mark.parametrize(
+    ("failure", "act"), [(KeyboardInterrupt, {"tab": "columns"}), (ZeroDivisionError, {"column": "id"})]
+)
+def test_a_part_whose_drawing_has_failed_is_drawn_whole_the_next_time(
+    hostile_table: icestats.Table, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException], act: dict[str, str]
+) -> None:
+    """An interrupt of the kernel, too: it left a table of columns without a row."""
+    explorer = Explorer(hostile_table)
+    assert explorer.wait()
+
+    def fail(*_: Any) -> None:
+        raise failure
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(columns, "build_column_rows", fail)
+        explorer.state.tab = "columns"
+    assert list(columns_of(explorer)) == [field.name for field in hostile_table.schema.columns]
+    ((name, value),) = act.items()
+    explorer.state.tab = "overview" if name == "tab" else "columns"
+    setattr(explorer.state, name, value)
+    (drawn,) = [block for block in explorer.part_columns["blocks"] if block["is"] == "grid"]
+    assert drawn["row_count"] == len(hostile_table.schema.columns)
 
 
 def test_counts_of_any_length_in_statistics_are_unknown(hostile_location: str) -> None:

@@ -349,7 +349,11 @@ class Explorer(anywidget.AnyWidget):
                     self.arrangement = {"collapsed": sorted(state.collapsed), "wide": sorted(state.wide)}
                     for name in sorted(self._dirty & names):
                         self._dirty.discard(name)
-                        self._draw(name)
+                        try:
+                            self._draw(name)
+                        except BaseException:
+                            self._dirty.add(name)
+                            raise
 
     def _draw(self, name: str) -> None:
         if name == "head":

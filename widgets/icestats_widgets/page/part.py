@@ -104,7 +104,11 @@ class Part:
         """Return the part as the page draws it. A part that cannot be drawn says why, and harms no other."""
         try:
             blocks, caption = self.blocks(), self.caption()
-        except Exception as error:
+        except BaseException as error:
+            # What it has drawn may be half of it.
+            self._drawn_of = ()
+            if not isinstance(error, Exception):
+                raise
             _logger.debug("%s cannot be drawn", self.name, exc_info=True)
             blocks, caption = [text_block(explain_error(error), "bad")], ""
         return {

@@ -54,7 +54,12 @@ class Background:
                 target=self._work, args=(kind, number, work, deliver, fail), name=f"icestats {kind}", daemon=True
             )
             self._threads[thread] = (kind, number)
-        thread.start()
+            try:
+                thread.start()
+            except BaseException:
+                # Interrupted, or there are too many: a thread that has not started can never be waited for.
+                del self._threads[thread]
+                raise
 
     def drop(self, kind: str) -> None:
         """Drop the running work of a kind: its result is not delivered."""
@@ -110,6 +115,9 @@ class Background:
         fail: Callable[[Exception], object],
     ) -> None:
         outcome: Callable[[], object]
+        with self._lock:
+            # An interrupt may have come just when it had started.
+            self._threads[threading.current_thread()] = (kind, number)
         try:
             try:
                 outcome = partial(deliver, work())
