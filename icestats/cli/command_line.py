@@ -141,7 +141,12 @@ def _read_with_bar(table: Table) -> Table:
 
 def _split_names(text: str | None) -> list[str] | None:
     """Return the names of a list with commas; None stays None."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise CallError(f"{text!r:.80} names nothing: expected names with commas between, or leave the option out")
+    return names
 
 
 @cli.command("show")

@@ -291,6 +291,8 @@ def test_files_that_a_filter_rules_out_are_left_out(run, location, read_table):
         (["files", "{}", "--where", "price <"], 2, ["cannot be read"]),
         (["files", "{}", "--where", "price < 'abc'"], 2, ["does not fit the schema"]),
         (["files", "{}", "--columns", "nope"], 2, ["no column 'nope'"]),
+        (["estimate", "{}", "id < 3", "--columns", ""], 2, ["'' names nothing: expected names with commas between"]),
+        (["coverage", "{}", "--engines", ","], 2, ["',' names nothing"]),
         (["manifests", "{}", "--snapshot", "12"], 2, ["no snapshot 12"]),
         (["manifests", "{}", "--snapshot", "abc"], 2, ["'abc'"]),
         (["manifests", "{}", "--ref", "dev"], 2, ["no branch or tag 'dev'", "main"]),
