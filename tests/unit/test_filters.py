@@ -98,6 +98,15 @@ def test_a_literal_is_bound_as_it_was_meant(row_filter, condition):
     assert bound(row_filter) == condition
 
 
+def test_a_name_of_any_letters_needs_no_quotation_marks():
+    inner = t.StructType(t.NestedField(2, "ü_1", t.StringType(), required=False))
+    schema = Schema(t.NestedField(1, "größe", t.LongType()), t.NestedField(3, "a", inner))
+    plain, quoted = "größe > 1e1 and a.ü_1 = 'größe > 2'", """"größe" > 10 and a."ü_1" = 'größe > 2'"""
+    assert parse_row_filter(plain, schema) == parse_row_filter(quoted, schema)
+    with pytest.raises(FilterError, match=r"names no column 'grösse': the table has größe, a"):
+        parse_row_filter("grösse is null", schema)
+
+
 def test_a_tab_in_text_is_no_spaces():
     filters = ("text = 'a\tb'\tand whole = 1", "text like 'a\t%' and whole in (1, 2.0)", "text = 'a\t' and whole < 1e3")
     read = [parse_row_filter(one, SCHEMA).left for one in filters]

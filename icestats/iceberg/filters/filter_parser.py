@@ -42,6 +42,8 @@ _EXPONENT = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 """What is quoted, or a number such as 1e-6."""
+_OTHER_LETTERS = re.compile(r"""'[^']*'|"[^"]*"|(?P<name>\w*[^\W\x00-\x7f]\w*)""")
+"""What is quoted, or a name with letters beyond ASCII."""
 _WHOLE_NUMBER = re.compile(r"(?<![\d.])\d+(?![\d.])")
 _MOMENT_PART = re.compile(r"(year|month|day|hour|minute|second)\b.* (must be in|out of range)\b.*")
 _WORDS = re.compile(r"""'[^']*'|"[^"]*"|(?P<word>\b(?:and|or|not)\b|\(|\.(?!\d))""", re.IGNORECASE)
@@ -163,8 +165,10 @@ def _parse(text: str) -> BooleanExpression:
     try:
         return _read(text)
     except ParseException:
-        # PyIceberg has no exponents, and its lists have whole numbers, or numbers with a point, and not both.
-        plain = _EXPONENT.sub(lambda one: f"{Decimal(one[0]):f}" if one["number"] else one[0], text)
+        # PyIceberg has no letters beyond ASCII in names without quotation marks, no exponents, and its lists have whole
+        # numbers, or numbers with a point, and not both.
+        named = _OTHER_LETTERS.sub(lambda one: f'"{one[0]}"' if one["name"] else one[0], text)
+        plain = _EXPONENT.sub(lambda one: f"{Decimal(one[0]):f}" if one["number"] else one[0], named)
         pointed = _LISTED.sub(lambda one: _WHOLE_NUMBER.sub(r"\g<0>.0", one[0]) if one["list"] else one[0], plain)
         if pointed == text or len(pointed) > 2 * _MOST_READ:
             raise
