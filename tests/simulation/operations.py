@@ -121,7 +121,7 @@ def _draw_compute(simulation: Simulation) -> Operation:
     if not any(flags.values()):
         flags["table"] = True
     if flags["partitions"]:
-        flags["with_column_stats"] = random.random() < 0.5
+        flags["with_column_stats"] = random.choice((None, True, False))
     columns = random.sample(SCHEMA.names, random.randint(1, 2)) if random.random() < 0.5 else None
 
     def work(sim: Simulation, memory: dict[str, Any], operation: Operation) -> Any:
