@@ -419,3 +419,18 @@ def test_partitions_of_the_least_numbers_are_read(catalog, catalog_properties, k
     )
     assert plan.step("data files by column bounds").kept_rows == 2
     assert plan.step("rows").kept == count
+
+
+@pytest.mark.parametrize(("kind", "least"), [(IntegerType(), -(2**31)), (LongType(), -(2**63))])
+@pytest.mark.parametrize("condition", [">= {0}", "> {0}", ">= {0} and n < 300", "= 205 or n >= {0}"])
+def test_partitions_above_the_least_numbers_are_read(catalog, catalog_properties, kind, least, condition):
+    """The least number's own partition wraps to the top; those of all other numbers are not above it."""
+    schema = Schema(NestedField(1, "n", kind, required=False))
+    spec = PartitionSpec(PartitionField(1, 1000, TruncateTransform(10), "tens"))
+    made = catalog.create_table("db.above", schema, partition_spec=spec)
+    made.append(pa.table({"n": [-7, 105, 205]}, schema_to_pyarrow(schema)))
+    table, row_filter = icestats.load("db.above", catalog=catalog_properties), f"n {condition.format(least)}"
+    plan = table.plan(row_filter, rows=True)
+    assert [plan.step("data files by column bounds").kept_rows, plan.step("rows").kept] == [3, 3]
+    estimates = table.estimate(row_filter, actual=True)
+    assert [estimates.actual, estimates["combined"].rows_upper] == [3, 3]

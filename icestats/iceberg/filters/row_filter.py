@@ -202,6 +202,15 @@ class _WrappingTruncate(TruncateTransform):  # type: ignore[type-arg]  # its val
 
         return wrap
 
+    def project(self, name: str, pred: e.BoundPredicate) -> e.UnboundPredicate | None:
+        """Return what partitions must meet; None: any may, as where values are at least one whose cut wraps."""
+        found: e.UnboundPredicate | None = super().project(name, pred)
+        if not isinstance(pred, e.BoundGreaterThan | e.BoundGreaterThanOrEqual):
+            return found
+        if not isinstance(found, e.LiteralPredicate) or str(pred.term.ref().field.field_type) not in _BITS:
+            return found
+        return None if found.literal.value > pred.literal.value + 1 else found
+
 
 _BITS = {"int": 32, "long": 64}
 
