@@ -407,7 +407,10 @@ def test_pairs_of_data_and_delete_files_have_a_limit(read_table, monkeypatch):
 
 
 @pytest.mark.parametrize(("kind", "least"), [(IntegerType(), -(2**31)), (LongType(), -(2**63))])
-@pytest.mark.parametrize(("condition", "count"), [("= {0}", 1), ("in ({0}, 3)", 1), ("<= {1}", 2), ("> 50", 2)])
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [("= {0}", 1), ("in ({0}, 3)", 1), ("<= {1}", 2), ("> 50", 2), ("< 0", 2), ("<= 100 and n is not null", 2)],
+)
 def test_partitions_of_the_least_numbers_are_read(catalog, catalog_properties, kind, least, condition, count):
     """Cutting them leaves the type: writers wrap, and so does Iceberg's Java library where it plans."""
     schema = Schema(NestedField(1, "n", kind, required=False))

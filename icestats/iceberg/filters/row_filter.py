@@ -202,14 +202,18 @@ class _WrappingTruncate(TruncateTransform):  # type: ignore[type-arg]  # its val
 
         return wrap
 
-    def project(self, name: str, pred: e.BoundPredicate) -> e.UnboundPredicate | None:
+    def project(self, name: str, pred: e.BoundPredicate) -> BooleanExpression | None:  # type: ignore[override]
         """Return what partitions must meet; None: any may, as where values are at least one whose cut wraps."""
-        found: e.UnboundPredicate | None = super().project(name, pred)
-        if not isinstance(pred, e.BoundGreaterThan | e.BoundGreaterThanOrEqual):
+        found: BooleanExpression | None = super().project(name, pred)
+        bits = _BITS.get(str(pred.term.ref().field.field_type))
+        if bits is None or not isinstance(found, e.LiteralPredicate):
             return found
-        if not isinstance(found, e.LiteralPredicate) or str(pred.term.ref().field.field_type) not in _BITS:
-            return found
-        return None if found.literal.value > pred.literal.value + 1 else found
+        if isinstance(pred, e.BoundGreaterThan | e.BoundGreaterThanOrEqual):
+            return None if found.literal.value > pred.literal.value + 1 else found
+        if isinstance(pred, e.BoundLessThan | e.BoundLessThanOrEqual):
+            at_least: Any = e.GreaterThanOrEqual
+            return e.Or(found, at_least(name, (1 << (bits - 1)) - self.width))
+        return found
 
 
 _BITS = {"int": 32, "long": 64}
