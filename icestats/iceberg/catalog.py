@@ -445,8 +445,8 @@ def _missing(catalog: Catalog, catalog_name: str, identifier: tuple[str, ...]) -
         if found is None:
             return f"{said}, and what is there cannot be listed: is the catalog's 'uri' right?"
         namespaces = ", ".join(map(".".join, found)) or "none"
-        said = f"{said}: it has {namespaces}"
         by_name = "; a catalog of type sql has the tables of its own name alone: is 'name' the one they were made with?"
-        return said + (by_name if namespaces == "none" and catalog.properties.get("type") == "sql" else "")
+        is_of_names = namespaces == "none" and catalog.properties.get("type") == "sql"
+        return f"{said}: it has {namespaces}{by_name if is_of_names else ''}"
     listed = ", ".join(tables[:20]) or "no tables"
     return f"no table {table!r} in {catalog_name}.{'.'.join(namespace)}: it has {listed}"

@@ -18,7 +18,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, StringType
 
 import icestats
-from icestats.cli import command_line
 from icestats.cli import entry as cli
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
@@ -106,16 +105,24 @@ def test_an_answer_needs_no_stderr(run, location, monkeypatch, verb):
     assert (code, bool(out)) == (0, True)
 
 
-def test_a_file_that_ends_too_early_is_no_interrupt(run, location, monkeypatch):
+END = """
+import sys
+from icestats.cli import command_line, entry
+
+@command_line.cli.command("read")
+def read():
+    raise EOFError("the file ends too early")
+
+sys.argv = ["icestats", "read"]
+sys.exit(entry.main())
+"""
+
+
+def test_a_file_that_ends_too_early_is_no_interrupt():
     """Click takes it for one, and would end without a word."""
-
-    def fail(*_args, **_options):
-        raise EOFError("the file ends too early")
-
-    monkeypatch.setattr(command_line, "load", fail)
-    code, out, err = run("show", location)
-    assert (code, out) == (1, b"")
-    assert err.strip() == "icestats: EOFError: the file ends too early (ICESTATS_DEBUG=1 shows where)"
+    done = subprocess.run([sys.executable, "-c", END], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.strip() == "icestats: EOFError: the file ends too early (ICESTATS_DEBUG=1 shows where)"
 
 
 @pytest.mark.parametrize("output_format", ["table", "json", "csv", "parquet"])

@@ -120,11 +120,11 @@ class RowFilter:
         Writers wrap them, see `_WrappingTruncate`; PyIceberg looks for them at the bottom.
         """
         return {
-            field.field_id: (field.source_id, (1 << (bits - 1)) - field.transform.width)
+            field.field_id: (field.source_id, top)
             for spec in self.bound_to.specs.values()
             for field in spec.fields
             if isinstance(field.transform, TruncateTransform) and field.source_id in self.field_ids
-            if (bits := _BITS.get(str(self.schema.find_type(field.source_id))))
+            if (top := _find_top(field.transform, self.schema.find_type(field.source_id))) is not None
         }
 
     @cached_property
@@ -202,21 +202,32 @@ class _WrappingTruncate(TruncateTransform):  # type: ignore[type-arg]  # its val
 
         return wrap
 
+    # PyIceberg's returns a predicate, and what calls it joins any expression.
     def project(self, name: str, pred: e.BoundPredicate) -> BooleanExpression | None:  # type: ignore[override]
-        """Return what partitions must meet; None: any may, as where values are at least one whose cut wraps."""
+        """Return what partitions must meet: those of the least numbers, which are at the top, too.
+
+        None: any may, as where values are at least one whose cut wraps.
+        """
         found: BooleanExpression | None = super().project(name, pred)
-        bits = _BITS.get(str(pred.term.ref().field.field_type))
-        if bits is None or not isinstance(found, e.LiteralPredicate):
+        top = _find_top(self, pred.term.ref().field.field_type)
+        if top is None or not isinstance(found, e.LiteralPredicate):
             return found
         if isinstance(pred, e.BoundGreaterThan | e.BoundGreaterThanOrEqual):
             return None if found.literal.value > pred.literal.value + 1 else found
         if isinstance(pred, e.BoundLessThan | e.BoundLessThanOrEqual):
             at_least: Any = e.GreaterThanOrEqual
-            return e.Or(found, at_least(name, (1 << (bits - 1)) - self.width))
+            return e.Or(found, at_least(name, top))
         return found
 
 
 _BITS = {"int": 32, "long": 64}
+
+
+def _find_top(transform: Any, kind: IcebergType) -> int | None:
+    """Return the least value where `truncate` may have put the least numbers of a type; None: it wraps none of them."""
+    bits = _BITS.get(str(kind))
+    width: int = transform.width
+    return None if bits is None else (1 << (bits - 1)) - width
 
 
 def _name_type(document: Any) -> str:
