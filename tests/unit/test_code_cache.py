@@ -119,11 +119,11 @@ def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(package
     assert run(package) == "[7, 6, 2, 1, 0] 0\n"
 
 
-def test_the_kernel_takes_nothing_from_other_files() -> None:
+def test_what_the_kernel_compiles_comes_from_no_other_file() -> None:
     """numba compiles it anew when this one file has changed."""
     tree = ast.parse((Path(icestats.__file__).parent / KERNEL).read_text())
     imported = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name for name in imported if name.startswith("icestats")} == {"icestats.read.private_folder"}
+    assert {name for name in imported if name.startswith("icestats")} == {"icestats.read.kernel.kept_code"}
 
 
 def test_what_is_planted_would_be_run(package: Path) -> None:

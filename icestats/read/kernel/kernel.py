@@ -1,7 +1,7 @@
 """The compiled kernel: inflated blocks of manifests straight into roll-ups or rows, and from there into Arrow buffers.
 
 It is one module, because numba keeps the machine code of a function until the function's own file changes: code that
-calls another file, or has taken a constant from there, would outlive it. So nothing here comes from other modules.
+calls another file, or has taken a constant from there, would outlive it. So nothing of it comes from other modules.
 
 A decoding program runs over each entry. A length is checked against the buffer before anything is read; a position of
 -1 stands for a failure, whose kind and place are in `Frame.state`.
@@ -13,16 +13,13 @@ D: Single-value serialization", and "Schema Evolution" for the widths that promo
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from numba.extending import register_jitable
 
-from icestats.read.private_folder import is_private
+from icestats.read.kernel.kept_code import compile_and_keep
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -192,49 +189,9 @@ _called = register_jitable(_nrt=False, error_model="numpy")
 _inlined = register_jitable(_nrt=False, error_model="numpy", forceinline=True)
 
 
-def _is_kept_privately(folder: Path) -> bool:
-    """Whether numba may unpickle what it finds in a folder, which runs whatever it says; a new one is closed first."""
-    # Of an empty XDG_CACHE_HOME numba makes a folder in the current one, which may be a table's, of a stranger.
-    if not folder.is_absolute():
-        return False
-    if folder.name != "__pycache__" and is_private(folder.parent, "*.nb[ic]") and not any(folder.iterdir()):
-        folder.chmod(0o700)
-    return is_private(folder, "*.nb[ic]")
-
-
 def _compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Compile a function at its first call, without the interpreter's lock, and keep the machine code."""
-    try:
-        made: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
-        is_kept = _is_kept_privately(Path(made.stats.cache_path))
-    except (RuntimeError, OSError):
-        # numba raises a RuntimeError where it can write to no folder.
-        is_kept = False
-    if is_kept:
-        _make_dispensable(made._cache)
-    else:
-        made = njit(nogil=True, error_model="numpy")(function)
-    return cast("Callable[_Parameters, _Result]", made)
-
-
-def _make_dispensable(cache: Any) -> None:
-    """Have numba compile what it has kept and cannot read, and go on where it can keep nothing: a full disk, say."""
-    load, save = cache.load_overload, cache.save_overload
-
-    def load_if_whole(*arguments: Any) -> Any:
-        try:
-            return load(*arguments)
-        except Exception:  # noqa: BLE001 - unpickling damaged bytes raises anything
-            with suppress(OSError):
-                cache.flush()
-            return None
-
-    def save_if_possible(*arguments: Any) -> None:
-        # An index that is damaged and cannot be written anew is read again here.
-        with suppress(Exception):
-            save(*arguments)
-
-    cache.load_overload, cache.save_overload = load_if_whole, save_if_possible
+    return compile_and_keep(function, nogil=True, error_model="numpy")
 
 
 @_inlined
