@@ -35,7 +35,7 @@ from icestats.iceberg.confined_io import find_unsafe_deletes, find_unsafe_write,
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icestats.iceberg.metadata_json import read_metadata
-from icestats.iceberg.storage import read_range, unreadable
+from icestats.iceberg.storage import read_range, size_of, unreadable
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class TableFiles:
     def size(self, location: str) -> int:
         """Return the length of a file in bytes."""
         try:
-            return len(self._io.new_input(location))
+            return size_of(self._io.new_input(location), location)
         except (OSError, ValueError) as error:
             raise unreadable(location, error, self._io.properties) from safe_cause(error, self._io.properties)
 

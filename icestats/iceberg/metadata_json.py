@@ -200,6 +200,8 @@ _MOST_LEVELS = 50
 
 MAX_NAME_CHARACTERS = 256 << 20
 """Most characters of the full names of all columns of a metadata.json: what is in a struct repeats its name."""
+_MOST_OF_A_SCHEMA = 8 << 20
+"""Most of the columns of one schema: some answers name a column two hundred times, once a statistic and an engine."""
 
 
 class _Names:
@@ -225,6 +227,8 @@ def _schema(document: Mapping[str, Any], names: _Names) -> Schema:
         _flatten(part, fields, names, level=0, repeated=False)
     if len({field.field_id for field in fields}) < len(fields):
         raise ValueError(f"two columns of schema {_int(document.get('schema-id', 0))} have one id")
+    if sum(len(field.name) for field in fields) > _MOST_OF_A_SCHEMA:
+        raise ValueError(f"the full names of the columns of a schema have more than {_MOST_OF_A_SCHEMA:,} characters")
     return Schema(_int(document.get("schema-id", 0)), tuple(fields))
 
 

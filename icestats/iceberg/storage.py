@@ -94,7 +94,7 @@ class Storage:
         try:
             if path is not None:
                 return check_regular(path.stat(), location).st_size
-            return len(open_input(self._file_io(location), location))
+            return size_of(open_input(self._file_io(location), location), location)
         except (OSError, ValueError, ImportError) as error:
             raise unreadable(location, error, self.properties) from safe_cause(error, self.properties)
 
@@ -191,6 +191,14 @@ def open_input(file_io: FileIO, location: str) -> InputFile:
         raise MetadataError(
             "names no host: expected one in it, or in the catalog's properties (hdfs.host, adls.account-name)", location
         ) from error
+
+
+def size_of(file: InputFile, location: str) -> int:
+    """Return the length of a file in bytes; raise MetadataError where Arrow knows none, as of a folder."""
+    try:
+        return len(file)
+    except TypeError as error:
+        raise MetadataError("a folder, expected a regular file", location) from error
 
 
 def open_regular(path: Path, location: str) -> BinaryIO:

@@ -159,6 +159,7 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     from icestats.commit.registration import CONFLICTS, REFUSED_ROWS, look_behind_answers
     from icestats.commit.table_state import find_refusal, known_properties
     from icestats.iceberg.confined_io import find_long_wait
+    from icestats.scan.write_workers import own_workers
 
     _refuse_pin(table)
     target = load_writable_table(table._source)
@@ -176,10 +177,11 @@ def _write(table: Table, change: Callable[[Transaction, dict[str, str]], object]
     transaction, is_sent = target.transaction(), False
     note = f"interrupted while writing to {table.name}: its rows may be there, look before writing again"
     try:
-        change(transaction, {_WRITE_ID: write_id})
-        is_sent = True
-        with said_if_cut(note):
-            transaction.commit_transaction()
+        with own_workers():
+            change(transaction, {_WRITE_ID: write_id})
+            is_sent = True
+            with said_if_cut(note):
+                transaction.commit_transaction()
     except SparkUnavailableError as error:
         # A session's catalog: its JVM has ended, before or behind the commit.
         end = str(error).partition("; ")[0]

@@ -6,6 +6,7 @@ import socket
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import datasketches
@@ -21,7 +22,9 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 import icestats
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.commit.table_state import TableFiles
 from icestats.iceberg.catalog import load_iceberg_table
+from icestats.iceberg.metadata import StatisticsFile
 from tests.s3_server import run_s3
 
 pytestmark = pytest.mark.usefixtures("no_cache")
@@ -227,3 +230,15 @@ def test_what_cannot_be_had_is_said_in_one_line(endpoint, table, theirs):
     finally:
         with theirs.io.new_output(gone).create() as stream:
             stream.write(data)
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/warehouse", "s3://bucket", "s3://"])
+def test_a_folder_in_the_place_of_statistics_takes_no_other_answer_with_it(table, place, caplog):
+    """Arrow knows no length of a folder, which Python says as a TypeError."""
+    file = StatisticsFile(table.snapshot.snapshot_id, place, 100, 50, ())
+    source = replace(table._source, metadata=replace(table.metadata, statistics=(file,)))
+    assert icestats.Table(source).columns().num_rows == 3
+    said = f"{place}: a folder, expected a regular file"
+    assert said in caplog.text
+    with pytest.raises(icestats.MetadataError, match=said):
+        TableFiles(load_iceberg_table(source).io).size(place)

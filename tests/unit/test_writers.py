@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import time
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 from icestats.table import writers
 from tests.rest_catalog import Rest, serve
+from tests.unit.conftest import small_rows
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -348,5 +350,26 @@ def test_the_files_of_rows_that_were_not_taken_are_removed(small_table, load, is
     monkeypatch.setattr(owner, name, call)
     with pytest.raises(CommitError, match="took no rows"):
         writers.overwrite(table, rows(list(range(9000))))
+    live = {local_path(path) for path in small_table.refresh().inspect.files()["file_path"].to_pylist()}
+    assert set(local_path(small_table.location()).rglob("*.parquet")) == live
+
+
+def test_files_that_are_being_written_when_another_fails_are_removed_too(small_table, load, monkeypatch):
+    """PyIceberg writes some at a time, and raises where the first one fails."""
+    table, give, begun, given = load(), ConfinedFileIO.new_output, set(), set()
+
+    def fail_at_first(self, location):
+        if "/00000-0-" in location:
+            raise OSError(28, "No space left on device")
+        begun.add(location)
+        time.sleep(0.3)
+        given.add(location)
+        return give(self, location)
+
+    monkeypatch.setattr(ConfinedFileIO, "new_output", fail_at_first)
+    with pytest.raises(CommitError, match="took no rows"):
+        writers.append(table, small_rows(3))
+    assert begun
+    assert begun == given
     live = {local_path(path) for path in small_table.refresh().inspect.files()["file_path"].to_pylist()}
     assert set(local_path(small_table.location()).rglob("*.parquet")) == live
