@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import threading
 import time
 from types import SimpleNamespace
 
@@ -357,11 +358,17 @@ def test_the_files_of_rows_that_were_not_taken_are_removed(small_table, load, is
 def test_files_that_are_being_written_when_another_fails_are_removed_too(small_table, load, monkeypatch):
     """PyIceberg writes some at a time, and raises where the first one fails."""
     table, give, begun, given = load(), ConfinedFileIO.new_output, set(), set()
+    has_begun, has_failed = threading.Event(), threading.Event()
 
     def fail_at_first(self, location):
         if "/00000-0-" in location:
+            assert has_begun.wait(60)
+            has_failed.set()
             raise OSError(28, "No space left on device")
         begun.add(location)
+        has_begun.set()
+        assert has_failed.wait(60)
+        # So long the first one's failure has time to end the write, were nothing waited for.
         time.sleep(0.3)
         given.add(location)
         return give(self, location)
