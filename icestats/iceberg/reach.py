@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from icestats.errors import MetadataError
 
-LOCAL = "local"
+LOCAL = "file"
 PLACES_OF_DATA = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 """Properties by which a table says where its next data files go, the latter two for Java before Iceberg 1.9."""
 _LOCATION = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
@@ -45,7 +45,7 @@ def store_of(location: str) -> str:
     Examples
     --------
     >>> store_of("s3a://bucket/key"), store_of("file:///data"), store_of("/data"), store_of("ftp://host/file")
-    ('s3', 'local', 'local', 'ftp')
+    ('s3', 'file', 'file', 'ftp')
     """
     found = _LOCATION.match(location)
     return LOCAL if found is None else _STORES.get(found[1].lower(), found[1].lower())
@@ -111,7 +111,7 @@ def check_writes(location: str, home: str, properties: Mapping[str, str]) -> Non
 
 
 def _say(store: str) -> str:
-    return store if store == LOCAL else f"on {store}"
+    return "local" if store == LOCAL else f"on {store}"
 
 
 def is_whole(location: str) -> bool:

@@ -598,6 +598,7 @@ def test_a_table_names_files_where_it_is(location, home, properties):
         ("http://127.0.0.1:9/a", S3, {}),
         ("http://127.0.0.1:9/a", HERE, {}),
         ("https://169.254.169.254/latest", HERE, {}),
+        ("local://a/b", HERE, {}),
         ("gs://bucket/a", S3, {}),
         ("s3:bucket/a", S3, {}),
         ("s3://theirs@bucket/a", S3, {}),
