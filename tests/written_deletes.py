@@ -136,11 +136,17 @@ def delete_equal_in_java(spark: Any, name: str, column: str, values: Sequence[An
     output = loaded.io().newOutputFile(f"{loaded.location()}/data/equality-{uuid.uuid4()}.parquet")
     encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output)
     writer = writers.newEqualityDeleteWriter(encrypted, loaded.spec(), None)
-    record = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
     for value in values:
-        writer.write(record.copy(column, value))
+        writer.write(_build_record(jvm, schema.asStruct(), column.split("."), value))
     writer.close()
     loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+
+def _build_record(jvm: Any, struct: Any, names: Sequence[str], value: Any) -> Any:
+    """Return a record of one column, by the names on the way to it."""
+    name, *inner = names
+    inside = _build_record(jvm, struct.field(name).type().asStructType(), inner, value) if inner else value
+    return jvm.org.apache.iceberg.data.GenericRecord.create(struct).copy(name, inside)
 
 
 def take_vector_away_in_java(spark: Any, name: str) -> int:

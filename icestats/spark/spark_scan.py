@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestats.answers.text import quote_name, quote_text
@@ -160,7 +161,24 @@ def _check_files(source: Source, version: Version) -> None:
     files = read_files(manifests, source.metadata, source.storage)
     for path in files["file_path"].to_pylist():
         source.storage.check(path)
+    _refuse_nested_keys(source, files)
     _check_work(source, pc.sum(files["file_size_in_bytes"]).as_py() or 0)
+
+
+def _refuse_nested_keys(source: Source, files: pa.Table) -> None:
+    """Refuse equality deletes by a column inside another one, which Iceberg 1.12 applies to other rows than theirs.
+
+    Its reader adds a key that a query leaves out as a top-level column, which no file has:
+    https://github.com/apache/iceberg/issues/15826.
+    """
+    schemas = source.metadata.schemas_by_age
+    keys = set(pc.list_flatten(files["equality_ids"]).to_pylist()) - {f.field_id for s in schemas for f in s.top_level}
+    nested = next((field for schema in schemas for key in sorted(keys) if (field := schema.get(key)) is not None), None)
+    if nested is not None:
+        raise UnsupportedError(
+            f"{source.name} has equality deletes by the nested column {nested.name!r}, which Spark's scan applies to "
+            "other rows too, or to none: it is not opened in Spark; compact its data files in another engine"
+        )
 
 
 def _check_work(source: Source, size_bytes: int) -> None:

@@ -264,6 +264,26 @@ def test_a_column_that_hides_the_file_of_a_row_is_refused(spark, namespace):
     assert table.compute().found.row_count == 10
 
 
+def test_equality_deletes_by_a_nested_column_are_refused_as_spark_applies_them_to_other_rows(
+    spark, namespace, delete_equal
+):
+    """Of rows 1, 2 and 3 without the second Spark finds all three, or the first alone, unless it reads the struct."""
+    name = f"{NAMESPACE}.nested_keys"
+    spark.sql(f"create table {name} (n bigint, gone int, s struct<x: int, y: string>) using iceberg")
+    spark.sql(
+        f"insert into {name} select id, cast(id as int), named_struct('x', cast(id as int), 'y', 'q') from range(1, 4)"
+    )
+    delete_equal(name, "gone", [3])
+    spark.sql(f"alter table {name} drop column gone")
+    assert icestats.load(name).compute().found.row_count == 2
+    delete_equal(name, "s.x", [2])
+    table = icestats.load(name)
+    for read in (table.compute, lambda: table.estimate("n = 2", actual=True), table.to_spark):
+        with pytest.raises(icestats.UnsupportedError, match=r"deletes by the nested column 's\.x', which Spark's scan"):
+            read()
+    assert [(one.rows_lower, one.rows_upper) for one in table.estimate("n = 1") if one.source == "table"] == [(0, 3)]
+
+
 def test_a_type_that_spark_does_not_know_is_one_clear_line(spark, namespace, delete_equal):
     """Neither can read: PyIceberg for the equality deletes, Spark for the time."""
     create(spark, "timed")
