@@ -546,6 +546,24 @@ def test_entries_that_name_one_statistics_file_are_not_read_without_end(
     assert "other files of the table have 21 blobs, or footers as long, expected 20 at most" in caplog.text
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_statistics_files_without_blobs_or_lost_are_not_looked_for_without_end(
+    is_there, document, changed, tmp_path, monkeypatch, caplog
+):
+    """Each is a request to the storage: a metadata.json of 13 MB took half a minute on a disk."""
+    monkeypatch.setattr(statistics_files, "MAX_TABLE_FILES", 20)
+    reads = []
+    real = statistics_files.read_puffin_footer
+    monkeypatch.setattr(statistics_files, "read_puffin_footer", lambda *of: reads.append(of) or real(*of))
+    if is_there:
+        (tmp_path / "a.stats").write_bytes(write_puffin([]).data)
+    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
+    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(1_000)]
+    assert icestats.load(changed()).columns().num_rows == 4
+    assert len(reads) == 20
+    assert not is_there or "the table has 1,000 statistics files, expected 20 at most" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("kind", "content", "most"),
     [

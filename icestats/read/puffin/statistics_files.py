@@ -54,6 +54,8 @@ _MISSING = {
 _COMMON_SHOWN = 5
 MAX_TABLE_BLOBS = 500_000
 """Behind as many, a table's farther files are not read: thousands of entries may name one file."""
+MAX_TABLE_FILES = 20_000
+"""Farther ones are not looked for: each is a request to the storage, whether or not the file has blobs, or exists."""
 _BLOB_SIZE_BYTES = 256
 """Of a footer: one that is longer than its blobs counts as if it had as many as have room in it."""
 _DAMAGED = 1 << 14
@@ -202,7 +204,8 @@ def read_committed_blobs(
     merged = find_merged(metadata, ages)
     find_users, presto_file = find_statistics_users(metadata, ages), find_presto_file(metadata, snapshot)
     count = 0
-    for file in sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages))):
+    files = sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages)))
+    for number, file in enumerate(files):
         entries = {(b.type, b.field_ids, b.snapshot_id): b for b in reversed(file.blobs)}
         try:
             if count > MAX_TABLE_BLOBS:
@@ -211,13 +214,19 @@ def read_committed_blobs(
                     f"{MAX_TABLE_BLOBS:,} at most",
                     file.statistics_path,
                 )
+            if number == MAX_TABLE_FILES:
+                raise MetadataError(
+                    f"the table has {len(files):,} statistics files, expected {MAX_TABLE_FILES:,} at most: this "
+                    "one and those of farther snapshots are not read",
+                    file.statistics_path,
+                )
             footer = read_puffin_footer(storage, file.statistics_path)
         except MetadataError as error:
             if on_damage is None:
                 raise
             on_damage(error)
             count += _DAMAGED if isinstance(error, PuffinFormatError) else 0
-            if count > MAX_TABLE_BLOBS:
+            if count > MAX_TABLE_BLOBS or number == MAX_TABLE_FILES:
                 return
             continue
         count += max(len(footer.blobs), footer.payload_size_bytes // _BLOB_SIZE_BYTES)
