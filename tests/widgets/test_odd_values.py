@@ -293,3 +293,12 @@ def test_a_drag_over_a_picture_that_is_gone_asks_nothing(catalog, catalog_proper
     act(explorer, "histogram.bars.mark", {"plot": "values", "x": [0.0, 1.0], "y": [0, 1]})
     assert said == []
     assert explorer.state.clauses == {}
+
+
+def test_pictures_and_quartiles_say_no_character_that_cannot_be_seen(catalog, catalog_properties):
+    """Neither escape sequences nor marks that turn the text around: in tooltips and below the median, too."""
+    explorer = sketched(catalog, catalog_properties, pa.array(["a\x1b[2J", "b\u202e", "c\x07"] * 5, pa.string()))
+    act(explorer, "page.tab", {"name": "columns"})
+    shown = json.dumps(explorer.parts["columns"].document(), ensure_ascii=False)
+    assert "�[2J" in shown
+    assert not [mark for mark in ("\x1b", "\\u001b", "\u202e", "\\u0007") if mark in shown]

@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 _LONGEST_VALUE = 40
 
 
-def text_cell(text: str, about: str = "", kind: str = "") -> Cell:
+def text_cell(text: str, about: str = "", kind: str = "", small: str = "") -> Cell:
     """Return a cell with a text.
 
     Parameters
@@ -24,10 +24,14 @@ def text_cell(text: str, about: str = "", kind: str = "") -> Cell:
         The tooltip; by default the text.
     kind : str
         A class: `quiet`, `good`, `bad`, `strong`, `code`.
+    small : str
+        Shown below the text, in small letters.
     """
     cell: Cell = {"t": printable(text), "h": printable_lines((about or text).split("\n"))}
     if kind or text in (UNKNOWN, "–", "none"):
         cell["k"] = kind or "quiet"
+    if small:
+        cell["s"] = printable(small)
     return cell
 
 

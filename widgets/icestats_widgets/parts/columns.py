@@ -204,7 +204,7 @@ def _row(number: int, row: Mapping[str, Any], spark: Spark | None, most: int) ->
 
 
 def _name(name: str, kind: str) -> Cell:
-    return {**text_cell(name, f"{name}, {kind}", "strong"), "s": kind}
+    return text_cell(name, f"{name}, {kind}", "strong", kind)
 
 
 def _shape(row: Mapping[str, Any], spark: Spark | None) -> Cell:
@@ -217,9 +217,9 @@ def _shape(row: Mapping[str, Any], spark: Spark | None) -> Cell:
             continue
         texts.append(f"{render_count(count)} {name}")
         shares[place] = count / total if count is not None and total else None
-    about = ", ".join(texts)
-    svg = build_spark(() if spark is None else spark.heights, label=about, missing=(shares[0], shares[1]))
-    return {"t": "", "h": about, "svg": svg}
+    cell = text_cell("", ", ".join(texts))
+    svg = build_spark(() if spark is None else spark.heights, label=cell["h"], missing=(shares[0], shares[1]))
+    return {**cell, "svg": svg}
 
 
 def _common(row: Mapping[str, Any], source: str) -> Cell:
@@ -233,7 +233,7 @@ def _common(row: Mapping[str, Any], source: str) -> Cell:
 def _quartiles(spark: Spark | None) -> Cell:
     if spark is None:
         return text_cell("–", "no sketch is committed, or only one of the whole table", "quiet")
-    return {**text_cell(spark.median, spark.text), "s": f"{spark.lower_quartile} … {spark.upper_quartile}"}
+    return text_cell(spark.median, spark.text, small=f"{spark.lower_quartile} … {spark.upper_quartile}")
 
 
 def _share(part: int | None, whole: int | None) -> str:
