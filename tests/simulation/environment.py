@@ -29,6 +29,7 @@ import icestats.commit.orphans
 import icestats.commit.statistics_commit
 import icestats.commit.statistics_removal
 import icestats.read.manifests.manifest_pool
+import icestats.scan.write_workers
 import icestats.spark.session
 import icestats.spark.statistics_refresh
 import icestats.spark.statistics_scan
