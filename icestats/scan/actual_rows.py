@@ -260,7 +260,7 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
     rows, to_read = 0, []
     decides = not _excludes(row_filter.bound) and not _is_misplanned(row_filter)
     for task in _plan_files(scan, row_filter):
-        is_sure = decides and task.residual == AlwaysTrue() and not _is_at_top(scan, task, row_filter)
+        is_sure = decides and task.residual == AlwaysTrue() and not _may_be_wrapped(scan, task, row_filter)
         if is_sure and not task.delete_files:
             rows += task.file.record_count
         else:
@@ -269,11 +269,11 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
     return int(rows + sum(map_rows(scan, to_read, lambda table: table.filter(condition).num_rows)))
 
 
-def _is_at_top(scan: Any, task: FileScanTask, row_filter: RowFilter) -> bool:
-    """Say whether a file may have the least numbers of a column, of whose partition the value is large."""
+def _may_be_wrapped(scan: Any, task: FileScanTask, row_filter: RowFilter) -> bool:
+    """Say whether a file may have other values of a column than its partition says, as writers wrap them."""
     fields = scan.table_metadata.specs()[task.file.spec_id].fields
-    found = ((place, row_filter.tops.get(field.field_id)) for place, field in enumerate(fields))
-    return any(known is not None and (task.file.partition[place] or 0) >= known[1] for place, known in found)
+    found = ((place, row_filter.wrapped.get(field.field_id)) for place, field in enumerate(fields))
+    return any(known is not None and abs(task.file.partition[place] or 0) >= known.least for place, known in found)
 
 
 def _map_matching(scan: Any, row_filter: RowFilter, digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:

@@ -533,14 +533,27 @@ def test_no_error_shows_what_a_file_begins_with(tmp_path, document, changed):
         assert not any(part in str(caught.value) for part in ("mall", "hidden", ":x:", b"mall".hex()))
 
 
+def list_statistics(document, path, count):
+    """Name one statistics file by as many entries, each of a snapshot of its own."""
+    entry = {"statistics-path": str(path), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
+    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(count)]
+
+
+def record_footers(monkeypatch):
+    """Return the list that each reading of a footer is added to."""
+    reads = []
+    real = statistics_files.read_puffin_footer
+    monkeypatch.setattr(statistics_files, "read_puffin_footer", lambda *of: reads.append(of) or real(*of))
+    return reads
+
+
 def test_entries_that_name_one_statistics_file_are_not_read_without_end(
     document, changed, tmp_path, monkeypatch, caplog
 ):
     monkeypatch.setattr(statistics_files, "MAX_TABLE_BLOBS", 20)
     blob = PuffinBlob("a", (1,), 1, 1, 0, 0, None, {})
     (tmp_path / "a.stats").write_bytes(write_puffin([CarriedBlob(blob, b"")] * 7).data)
-    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
-    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(1_000)]
+    list_statistics(document, tmp_path / "a.stats", 1_000)
     table = icestats.load(changed())
     assert len(table._reader.usable_blobs) == 21
     assert "other files of the table have 21 blobs, or footers as long, expected 20 at most" in caplog.text
@@ -552,13 +565,10 @@ def test_statistics_files_without_blobs_or_lost_are_not_looked_for_without_end(
 ):
     """Each is a request to the storage: a metadata.json of 13 MB took half a minute on a disk."""
     monkeypatch.setattr(statistics_files, "MAX_TABLE_FILES", 20)
-    reads = []
-    real = statistics_files.read_puffin_footer
-    monkeypatch.setattr(statistics_files, "read_puffin_footer", lambda *of: reads.append(of) or real(*of))
+    reads = record_footers(monkeypatch)
     if is_there:
         (tmp_path / "a.stats").write_bytes(write_puffin([]).data)
-    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
-    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(1_000)]
+    list_statistics(document, tmp_path / "a.stats", 1_000)
     assert icestats.load(changed()).columns().num_rows == 4
     assert len(reads) == 20
     assert not is_there or "the table has 1,000 statistics files, expected 20 at most" in caplog.text
@@ -582,8 +592,7 @@ def test_entries_that_name_one_blob_do_not_have_it_read_without_end(
     snapshot_id = document["current-snapshot-id"]
     blob = PuffinBlob(kind, (1,), snapshot_id, 1, 0, 0, None, {"ndv": "0"})
     (tmp_path / "a.stats").write_bytes(write_puffin([CarriedBlob(blob, content)]).data)
-    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
-    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(100)]
+    list_statistics(document, tmp_path / "a.stats", 100)
     assert icestats.load(changed()).columns().num_rows == 4
     assert 0 < len(reads) <= most
 
@@ -594,15 +603,12 @@ def test_entries_that_name_one_long_footer_are_not_read_without_end(
 ):
     """Of no blob, or of one that is none: 16 MB named 1,000 times took hours."""
     monkeypatch.setattr(statistics_files, "MAX_TABLE_BLOBS", 20_000)
-    reads = []
-    real = statistics_files.read_puffin_footer
-    monkeypatch.setattr(statistics_files, "read_puffin_footer", lambda *of: reads.append(of) or real(*of))
+    reads = record_footers(monkeypatch)
     payload = json.dumps({"blobs": blobs, "properties": {"a": "b" * (4 << 20)}}).encode()
     stored = lz4.frame.compress(payload, store_size=True)
     tail = len(stored).to_bytes(4, "little") + bytes([1, 0, 0, 0]) + b"PFA1"
     (tmp_path / "a.stats").write_bytes(b"PFA1PFA1" + stored + tail)
-    entry = {"statistics-path": str(tmp_path / "a.stats"), "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
-    document["statistics"] = [entry | {"snapshot-id": number, "blob-metadata": []} for number in range(100)]
+    list_statistics(document, tmp_path / "a.stats", 100)
     assert icestats.load(changed()).columns().num_rows == 4
     assert len(reads) <= 2, "each footer once"
     assert "expected 20,000 at most" in caplog.text or blobs

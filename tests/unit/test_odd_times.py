@@ -45,13 +45,15 @@ def create(catalog: SqlCatalog, transform: Transform[Any, Any], source_id: int) 
     return catalog.create_table("db.t", SCHEMA, partition_spec=spec)
 
 
-def append_beyond(table: Table, part: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def append_beyond(
+    table: Table, part: int, folder: Path, monkeypatch: pytest.MonkeyPatch, at_us: int = 2**63 - 1, bounded: bool = True
+) -> None:
     """Append a file as Java writes one; PyIceberg cannot name the folder of such a partition."""
     monkeypatch.setattr(PartitionSpec, "partition_to_path", lambda *_: "part=1")
     path = folder / "x.parquet"
-    at, day = pa.array([2**63 - 1]).cast(pa.timestamp("us")), pa.array([-(2**31)], pa.int32()).cast(pa.date32())
-    pq.write_table(pa.table({"at": at, "day": day}), path)
-    bounds = {1: struct.pack("<q", 2**63 - 1), 2: struct.pack("<i", -(2**31))}
+    at, day = pa.array([at_us]).cast(pa.timestamp("us")), pa.array([-(2**31)], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"at": at, "day": day}, SCHEMA.as_arrow()), path)
+    bounds = {1: struct.pack("<q", at_us), 2: struct.pack("<i", -(2**31))} if bounded else {}
     file = DataFile.from_args(
         file_path=path.as_uri(), file_format=FileFormat.PARQUET, partition=Record(part), record_count=1,
         file_size_in_bytes=path.stat().st_size, value_counts={1: 1, 2: 1}, null_value_counts={1: 0, 2: 0},
@@ -104,6 +106,24 @@ def test_partitions_beyond_the_years_of_python_are_printed(
     delete_positions(table, [(file, 0)])
     found = icestats.load("db.t", catalog=catalog_properties)
     assert [len(paths) for paths in found.plan("day is not null").files()["delete_files"].to_pylist()] == [1]
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("is_late", [True, False])
+def test_rows_whose_hour_is_wrapped_are_counted_and_estimated(
+    catalog, catalog_properties, tmp_path, monkeypatch, is_late, bounded
+):
+    """The number of their hour is no int: writers wrap it, so that late rows are in a partition of an early hour."""
+    at_us, part = (2**63 - 1, 2_562_047_788 - 2**32) if is_late else (-(2**63) + 1, 2**32 - 2_562_047_789)
+    append_beyond(create(catalog, HourTransform(), 1), part, tmp_path, monkeypatch, at_us, bounded)
+    table = icestats.load("db.t", catalog=catalog_properties)
+    for sign, is_met in ((">=", is_late), ("<", not is_late), ("!=", True), ("=", False)):
+        found = table.estimate(f"at {sign} '2026-01-01'", actual=True)
+        assert found.actual == is_met, sign
+        for one in found:
+            assert one.rows_lower is not None
+            assert one.rows_upper is not None
+            assert one.rows_lower <= is_met <= one.rows_upper, one
 
 
 def test_times_that_no_day_has_are_printed():

@@ -14,7 +14,7 @@ from pyiceberg.expressions.visitors import bind, inclusive_projection, rewrite_n
 from pyiceberg.partitioning import PartitionField as IcebergPartitionField
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema as IcebergSchema
-from pyiceberg.transforms import TruncateTransform
+from pyiceberg.transforms import HourTransform, TruncateTransform
 from pyiceberg.types import IcebergType, NestedField
 
 from icestats.answers.text import one_line
@@ -114,25 +114,38 @@ class RowFilter:
         return any(one.transform in _TIMES and any(value <= 0 for value in one.literals) for one in found)
 
     @cached_property
-    def tops(self) -> Mapping[int, tuple[int, int]]:
-        """By partition field of `truncate`: its column, and the least value where its least numbers may be.
-
-        Writers wrap them, see `_WrappingTruncate`; PyIceberg looks for them at the bottom.
-        """
+    def wrapped(self) -> Mapping[int, Wrapped]:
+        """The partition fields of the filter's columns of which writers may have wrapped values, by field id."""
         return {
-            field.field_id: (field.source_id, top)
+            field.field_id: found
             for spec in self.bound_to.specs.values()
             for field in spec.fields
-            if isinstance(field.transform, TruncateTransform) and field.source_id in self.field_ids
-            if (top := _find_top(field.transform, self.schema.find_type(field.source_id))) is not None
+            if field.source_id in self.field_ids
+            if (found := _find_wrapped(field, self.schema.find_type(field.source_id))) is not None
         }
 
     @cached_property
     def planned(self) -> BooleanExpression:
-        """The expression, or what is at the top of partitions of `truncate`."""
+        """The expression, or what is in partitions where writers wrap values: PyIceberg looks for them elsewhere."""
         at_least: Any = e.GreaterThanOrEqual
-        wrapped = (at_least(self.schema.find_column_name(column), top) for column, top in {*self.tops.values()})
-        return reduce(e.Or, wrapped, self.expression)
+        at_most: Any = e.LessThanOrEqual
+        both = (
+            e.Or(at_least(name, one.least * one.unit), at_most(name, -one.least * one.unit))
+            for one in {*self.wrapped.values()}
+            for name in [self.schema.find_column_name(one.column_id)]
+        )
+        return reduce(e.Or, both, self.expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """Where a partition field's values may be others, wrapped by writers because its type cannot hold them."""
+
+    column_id: int
+    least: int
+    """Values may be wrapped from here on, and from its negative on down."""
+    unit: int
+    """Of the column's own values in one of the field's."""
 
 
 def read_filter_schema(source: Source, schema_id: int) -> FilterSchema:
@@ -220,6 +233,16 @@ class _WrappingTruncate(TruncateTransform):  # type: ignore[type-arg]  # its val
         return found
 
 
+def _find_wrapped(field: IcebergPartitionField, kind: IcebergType) -> Wrapped | None:
+    if isinstance(field.transform, TruncateTransform):
+        top = _find_top(field.transform, kind)
+        return None if top is None else Wrapped(field.source_id, top, 1)
+    if isinstance(field.transform, HourTransform) and str(kind) in ("timestamp", "timestamptz"):
+        return Wrapped(field.source_id, (1 << 32) - 1 - (1 << 63) // _HOUR_US, _HOUR_US)
+    return None
+
+
+_HOUR_US = 3_600_000_000
 _BITS = {"int": 32, "long": 64}
 
 

@@ -7,7 +7,7 @@ Source: Iceberg spec, "Partition Transforms" and "Scan Planning".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -130,16 +130,14 @@ def _project(leaf: Leaf, field: PartitionField, schema: IcebergSchema) -> tuple[
             # Null is in a bucket of its own: what holds for all values holds for each of the others.
             return NUMBERS.intervals, [i for i in intervals if (i.low, i.high) == (BOTTOM, TOP)]
         values = [transform(point.low[1]) for point in leaf.values.points]
-        return [Interval(below(value), above(value)) for value in values], []
+        return [_one(value) for value in values], []
     if is_discrete(leaf.type):
         closed = [close(interval) for interval in intervals]
         inclusive = [_inclusive_whole(i, transform) for i in closed]
         strict = [_strict_whole(i, transform) for i in closed]
         if field.transform in _TIMES and (field.transform, leaf.type) != ("day", "date"):
-            return [_earlier_too(i) for i in inclusive], [_without_earlier(i) for i in strict]
-        if field.transform.startswith("truncate"):
-            return _project_wrapped(leaf, _truncate_width(field), inclusive, strict)
-        return inclusive, strict
+            inclusive, strict = [_earlier_too(i) for i in inclusive], [_without_earlier(i) for i in strict]
+        return _project_wrapped(leaf, field, inclusive, strict)
     width = _truncate_width(field)
     return [_inclusive_text(i, width) for i in intervals], [_strict_text(i, width) for i in intervals]
 
@@ -162,30 +160,46 @@ def _without_earlier(interval: Interval) -> Interval:
 
 _BITS = {"int": (32,), "long": (32, 64)}
 """Of whole numbers as they may have been when rows were written: an int may be a long since."""
+_HOUR_US = 3_600_000_000
 
 
 def _project_wrapped(
-    leaf: Leaf, width: int, inclusive: list[Interval], strict: list[Interval]
+    leaf: Leaf, field: PartitionField, inclusive: list[Interval], strict: list[Interval]
 ) -> tuple[list[Interval], list[Interval]]:
-    """Writers wrap what is cut to less than the least number of its type: such rows are in a partition at the top."""
-    for bits in _BITS.get(leaf.type, ()):
-        least = -(1 << (bits - 1))
-        cut = least - least % width
-        if cut < least:
-            low, high = below(least), above(cut + width - 1)
-            wrapped = Interval(below(cut + (1 << bits)), above(cut + (1 << bits)))
-            if any(one.low < high and low < one.high for one in leaf.values.intervals):
-                inclusive = [*inclusive, wrapped]
-            strict = [
-                part
-                for one in strict
-                for part in (
-                    Interval(one.low, min(one.high, wrapped.low)),
-                    Interval(max(one.low, wrapped.high), one.high),
-                )
-                if part.low < part.high
-            ]
+    """Writers wrap partition values that their type cannot hold: such rows are in a partition at the other end."""
+    for source, wrapped in _find_wrapped(leaf.type, field):
+        if any(one.low < source.high and source.low < one.high for one in leaf.values.intervals):
+            inclusive = [*inclusive, wrapped]
+        strict = [
+            part
+            for one in strict
+            for part in (
+                Interval(one.low, min(one.high, wrapped.low)),
+                Interval(max(one.low, wrapped.high), one.high),
+            )
+            if part.low < part.high
+        ]
     return inclusive, strict
+
+
+def _find_wrapped(kind: str, field: PartitionField) -> Iterator[tuple[Interval, Interval]]:
+    """Yield the values of a column whose partition values are wrapped, and the partition values that they get."""
+    if field.transform.startswith("truncate"):
+        width = _truncate_width(field)
+        for bits in _BITS.get(kind, ()):
+            least = -(1 << (bits - 1))
+            cut = least - least % width
+            if cut < least:
+                yield Interval(below(least), above(cut + width - 1)), _one(cut + (1 << bits))
+    if field.transform == "hour" and kind in ("timestamp", "timestamptz"):
+        # Hours are an int, which ends in the year 246,953; microseconds in a long go on to the year 294,247.
+        most, last = 1 << 31, (1 << 63) // _HOUR_US
+        yield Interval(below(most * _HOUR_US), TOP), Interval(below(-most), above(last - 2 * most))
+        yield Interval(BOTTOM, below(-most * _HOUR_US)), Interval(below(2 * most - last - 1), above(most - 1))
+
+
+def _one(value: int) -> Interval:
+    return Interval(below(value), above(value))
 
 
 def is_disputed(key: PartitionKey, spec: PartitionSpec) -> bool:
