@@ -196,12 +196,16 @@ class Evidence:
         has_data = to_numpy(pc.greater(rollups.partitions["data_file_count"], 0))
         return _choose(rollups.partitions, rollups.partition_cells, has_data, len(self.reader.schema.columns))
 
+    def _trust(self, field_ids: Sequence[int]) -> list[int]:
+        """Return the columns of which data files' statistics say what readers find."""
+        return [field_id for field_id in field_ids if field_id not in self.reader.moved]
+
     def read_manifests(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the data manifests with their roll-up."""
         reader = self.reader
         rollups, columns = reader.read_manifest_rollups(field_ids)
         live, cells = _choose(rollups.manifests, rollups.manifest_cells, self._holds_data, len(columns))
-        built = build_groups("manifest", live, cells, columns, field_ids)
+        built = build_groups("manifest", live, cells, columns, self._trust(field_ids))
         by_spec = group_manifests(self._data_manifests, reader.source.metadata.specs, reader.schema)
         return GroupedEvidence(built, by_spec, self._deletes.over(built.row_counts), self._manifest_bytes)
 
@@ -210,7 +214,7 @@ class Evidence:
         partitions, cells = self._partitions
         named = zip(_LIVE, ("data_record_count", "total_data_file_size_in_bytes", "data_file_count"), strict=True)
         live = pa.table({name: partitions[own] for name, own in named})
-        built = build_groups("partition", live, cells, self.reader.schema.columns, field_ids)
+        built = build_groups("partition", live, cells, self.reader.schema.columns, self._trust(field_ids))
         by_spec = self._group_values(partitions)
         return GroupedEvidence(built, by_spec, self._deletes.of_partitions(partitions), self._partition_bytes)
 
@@ -219,7 +223,7 @@ class Evidence:
         rollups, columns = self.reader.read_manifest_rollups(field_ids)
         manifests = rollups.manifests.filter(pa.array(self._holds_data))
         live = pa.table({name: [sum_column(manifests, name)] for name in _LIVE})
-        built = build_groups("table", live, rollups.table_cells, columns, field_ids)
+        built = build_groups("table", live, rollups.table_cells, columns, self._trust(field_ids))
         return GroupedEvidence(built, [], self._deletes.over(built.row_counts), self._manifest_bytes)
 
     def read_files(self, question: Question) -> GroupedEvidence:
@@ -257,7 +261,7 @@ class Evidence:
         self, manifests: pa.Table, field_ids: Sequence[int], *, whole: bool
     ) -> tuple[GroupedEvidence, pa.Table]:
         reader, deletes = self.reader, self._file_deletes
-        fields = reader.schema.select(field_ids)
+        fields = reader.schema.select(self._trust(field_ids))
         if whole:
             # Faster, without the sizes of columns, and a plan may have read them.
             files = reader.planned_files.read(manifests, [field.field_id for field in fields])

@@ -5,6 +5,8 @@ Source: Iceberg spec, "Table Metadata".
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -263,6 +265,16 @@ class TableMetadata:
         """By which columns go of files that have no field ids, as `add_files` takes in: JSON, which may be anything."""
         return self.properties.get("schema.name-mapping.default")
 
+    def find_moved(self) -> frozenset[int]:
+        """Return the columns an earlier name of which the name mapping gives to another column.
+
+        Iceberg does so where a column is renamed and a new one gets its old name. In files without field ids readers
+        then find its values in the new column, and what manifests say of it is not what is read.
+        """
+        ids = parse_name_mapping(self.name_mapping)
+        columns = (field for schema in self.schemas.values() for field in schema.top_level) if ids else ()
+        return frozenset(one.field_id for one in columns if ids.get(one.name, one.field_id) != one.field_id)
+
     @property
     def schemas_by_age(self) -> tuple[Schema, ...]:
         """The current schema, then all, the newest first: where to look up a column that may be gone."""
@@ -377,3 +389,17 @@ def walk_ancestors(snapshots: Mapping[int, _Snapshot], snapshot: _Snapshot | Non
         yield snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else snapshots.get(parent)
+
+
+def parse_name_mapping(name_mapping: str | None) -> Mapping[str, int]:
+    """Return the ids of top-level columns by name; nothing of a mapping that cannot be read.
+
+    A name with a full stop could be that of a field in a struct, and of one that two columns have nothing is known.
+    """
+    try:
+        mapped = [one for one in json.loads(name_mapping or "[]") if "field-id" in one]
+        pairs = [(name, one["field-id"]) for one in mapped if isinstance(one["names"], list) for name in one["names"]]
+        counts = Counter(name for name, _ in pairs)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return {}
+    return {name: field_id for name, field_id in pairs if counts[name] == 1 and "." not in name}

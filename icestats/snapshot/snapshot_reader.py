@@ -337,7 +337,12 @@ class SnapshotReader:
         """Return `schemas.COLUMNS`."""
         # First, so that roll-ups by manifest find the footers read.
         figures = self._read_figures()
-        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures)
+        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures, self.moved)
+
+    @cached_property
+    def moved(self) -> frozenset[int]:
+        """The columns of which data files' statistics prove nothing: `TableMetadata.find_moved`."""
+        return self.source.metadata.find_moved()
 
     def _read_figures(self) -> CommittedFigures:
         """Return the figures of committed statistics: of each kind and column from the nearest blob that can be used.
@@ -552,9 +557,16 @@ def build_partition_file_rows(found: PartitionStatistics) -> pa.Table:
 
 
 def build_column_table(
-    manifest_files: pa.Table, rollups: RollUps, schema: Schema, committed: CommittedFigures
+    manifest_files: pa.Table,
+    rollups: RollUps,
+    schema: Schema,
+    committed: CommittedFigures,
+    moved: Collection[int] = (),
 ) -> pa.Table:
-    """Build `schemas.COLUMNS` from the roll-up over all manifests and the figures of committed statistics."""
+    """Build `schemas.COLUMNS` from the roll-up over all manifests and the figures of committed statistics.
+
+    Of columns that are `moved` data files are taken to say nothing.
+    """
     is_data = pc.equal(manifest_files["content"], "data")
     return build_columns(
         rollups.table_cells,
@@ -563,6 +575,7 @@ def build_column_table(
         pc.sum(rollups.manifests["record_count"].filter(is_data)).as_py() or 0,
         has_deletes=_has_deletes(manifest_files, rollups),
         committed=committed,
+        moved=moved,
     )
 
 

@@ -7,7 +7,7 @@ bounds. Source: "Extending standardized statistics in Iceberg", part 2, "Missing
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +108,9 @@ CommittedFigures = Mapping[int, Mapping[str, Figure]]
 NO_LENGTH = "not applicable: only strings and binaries have lengths"
 
 
+_MOVED = "unknown: the name mapping gives an earlier name of the column to another one, so files may be read otherwise"
+
+
 def build_columns(
     cells: pa.Table,
     columns: Sequence[Field],
@@ -116,6 +119,7 @@ def build_columns(
     *,
     has_deletes: bool,
     committed: CommittedFigures,
+    moved: Collection[int] = (),
 ) -> pa.Table:
     """Build the table of columns from their roll-up.
 
@@ -133,6 +137,8 @@ def build_columns(
         Whether there are live delete files: the sums and bounds of data files do not reflect them.
     committed : mapping
         Figures from committed statistics, by field id.
+    moved : collection of int
+        Columns of which data files say nothing that holds: `TableMetadata.find_moved`.
 
     Returns
     -------
@@ -154,6 +160,9 @@ def build_columns(
             figure = figures.get(statistic)
             if figure is not None and figure.is_current:
                 row[statistic], provenance[statistic] = figure.value, figure.provenance
+                continue
+            if field.field_id in moved:
+                provenance[statistic] = _MOVED
                 continue
             row[statistic] = values[i].as_py()
             if lacking[i]:

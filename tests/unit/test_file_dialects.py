@@ -19,6 +19,7 @@ from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.typedef import Record
+from pyiceberg.types import LongType
 
 import icestats
 from icestats.iceberg.types import decode_value
@@ -205,3 +206,30 @@ def test_where_names_say_nothing_of_a_column_no_row_group_is_skipped(
     made.transaction().set_properties({"schema.name-mapping.default": mapping}).commit_transaction()
     groups = icestats.load(made.metadata_location).plan("i > 150", row_groups=True).row_groups()
     assert groups["kept"].to_pylist() == [True] * 4
+
+
+def test_what_files_say_of_a_column_proves_nothing_once_another_has_its_old_name(
+    catalog: SqlCatalog, tmp_path: Path
+) -> None:
+    """Readers find its values in the new column, as the name mapping has it, and nulls in the renamed one."""
+    path = tmp_path / "prices.parquet"
+    rows = pa.table({"id": pa.array(range(50), pa.int64()), "price": pa.array(range(100, 150), pa.int64())})
+    pq.write_table(rows, path)
+    made = catalog.create_table("db.renamed", rows.schema)
+    made.add_files([str(path)])
+    with made.update_schema() as update:
+        update.rename_column("price", "old")
+    renamed = icestats.load(made.metadata_location).estimate("old >= 100")["combined"]
+    assert (renamed.rows_lower, renamed.rows_upper) == (50, 50)
+    with made.update_schema() as update:
+        update.add_column("price", LongType())
+    table = icestats.load(made.metadata_location)
+    for row_filter, rows_read in (("old >= 100", 0), ("price >= 100", 50), ("old is not null", 0), ("id >= 0", 50)):
+        estimates = table.estimate(row_filter, actual=True)
+        assert estimates.actual == rows_read
+        for one in estimates:
+            assert one.rows_lower is None or one.rows_lower <= rows_read <= one.rows_upper, (row_filter, one)
+    known = {row["name"]: row for row in table.columns().to_pylist()}
+    assert known["id"]["null_value_count"] == 0
+    assert known["old"]["null_value_count"] is known["old"]["lower_bound"] is None
+    assert "name mapping" in dict(known["old"]["provenance"])["null_value_count"]

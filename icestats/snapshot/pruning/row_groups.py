@@ -6,11 +6,9 @@ Projection" (where a file has none, by the table's name mapping).
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,7 +18,7 @@ import pyarrow as pa
 
 from icestats.answers.schemas import row_group_metrics_schema
 from icestats.errors import MetadataError
-from icestats.iceberg.metadata import Field
+from icestats.iceberg.metadata import Field, parse_name_mapping
 from icestats.iceberg.storage import FileReader
 from icestats.iceberg.types import WIDTHS, PrimitiveType, parse_type
 from icestats.read.parquet.parquet_footer import (
@@ -79,7 +77,7 @@ def read_row_groups(
     schema = row_group_metrics_schema([column.field_id for column in columns])
     place = schema.get_field_index("file_index")
     left, lock = MOST_FOOTER_BYTES, threading.Lock()
-    ids = _parse_mapping(name_mapping)
+    ids = parse_name_mapping(name_mapping)
 
     def read(row: Mapping[str, Any]) -> tuple[pa.Table, int]:
         nonlocal left
@@ -126,20 +124,6 @@ def _parse(tail: bytes, row: Mapping[str, Any]) -> ParquetFooter:
 
 def _damaged(row: Mapping[str, Any], error: ValueError) -> MetadataError:
     return MetadataError(f"the Parquet footer cannot be read: {error}", row["file_path"], row["file_size_in_bytes"])
-
-
-def _parse_mapping(name_mapping: str | None) -> Mapping[str, int]:
-    """Return the ids of top-level columns by name; nothing of a mapping that cannot be read.
-
-    A name with a full stop could be that of a field in a struct, and of one that two columns have nothing is known.
-    """
-    try:
-        mapped = [one for one in json.loads(name_mapping or "[]") if "field-id" in one]
-        pairs = [(name, one["field-id"]) for one in mapped if isinstance(one["names"], list) for name in one["names"]]
-        counts = Counter(name for name, _ in pairs)
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return {}
-    return {name: field_id for name, field_id in pairs if counts[name] == 1 and "." not in name}
 
 
 def _row_groups(footer: ParquetFooter, columns: Sequence[Field], ids: Mapping[str, int]) -> Iterator[dict[str, Any]]:
