@@ -922,6 +922,21 @@ def test_avro_schemas_longer_than_their_limit_are_refused():
         read_records(container(schema, b"", 0), "x.avro")
 
 
+def test_avro_types_with_long_names_are_refused():
+    """fastavro writes their namespace before the name of each type in it: 1.6 MB took 8 GB."""
+    inside = [{"name": f"f{i}", "type": {"type": "fixed", "name": f"t{i}", "size": 1}} for i in range(2_000)]
+    for kind in ("record", "error"):
+        of_namespace = {"type": kind, "name": "n" * 100_000 + ".r", "fields": inside}
+        tracemalloc.start()
+        try:
+            with pytest.raises(MetadataError, match="a name of more than 1,000 characters"):
+                read_records(container(record("r", of_namespace), b"", 0), "x.avro")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 16 << 20
+
+
 def test_a_manifest_list_does_not_become_python_objects_as_a_whole(tmp_path: Path):
     """They take a hundred times as many bytes as the file."""
     names = ("manifest_path", 500, "string"), ("manifest_length", 501, "long"), ("partition_spec_id", 502, "int")
