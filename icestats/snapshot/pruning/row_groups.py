@@ -11,7 +11,7 @@ import math
 import struct
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -109,6 +109,30 @@ def read_row_groups(
     index = np.repeat(np.arange(len(found)), [table.num_rows for table, _ in found])
     groups = pa.concat_tables([schema.empty_table(), *(table for table, _ in found)])
     return groups.set_column(place, schema.field(place), pa.array(index)), sum(length for _, length in found)
+
+
+def check_footers(storage: FileReader, paths: Iterable[str]) -> None:
+    """Read the footers of Parquet files, for those who would make room for as many parts as a footer says.
+
+    Raises
+    ------
+    MetadataError
+        A file is missing, or its footer is damaged.
+    """
+    checked: set[object] = set()
+    lock = threading.Lock()
+
+    def check(path: str) -> None:
+        row = {"file_path": path, "file_size_in_bytes": storage.size(path)}
+        tail, _ = _read_tail(storage, row)
+        with lock:
+            file = file_of(path)
+            if file not in checked:
+                _parse(tail, row)
+                checked.add(file)
+
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="icestats-footers") as pool:
+        list(pool.map(check, dict.fromkeys(paths)))
 
 
 def _read_tail(storage: FileReader, row: Mapping[str, Any]) -> tuple[bytes, int]:
