@@ -33,6 +33,16 @@ def edit_statistics(
     path.write_bytes(data[:start] + written + len(written).to_bytes(4, "little") + b"PAR1")
 
 
+def build_empty_file(names: list[str], columns: int) -> bytes:
+    """Return a file without row groups: structs inside of each other, with columns of numbers in the last one."""
+    groups = [{4: (_BINARY, name.encode()), 5: (_I32, 1)} for name in ["schema", *names]]
+    groups[-1][5] = _I32, columns
+    leaves: list[Struct] = [{1: (_I32, 1), 4: (_BINARY, b"a")}] * columns
+    footer = {1: (_I32, 2), 2: (_LIST, (_STRUCT, groups + leaves)), 3: (_I64, 0), 4: (_LIST, (_STRUCT, []))}
+    written = _write_struct(footer)
+    return b"PAR1" + written + len(written).to_bytes(4, "little") + b"PAR1"
+
+
 class _Reader:
     def __init__(self, data: bytes, position: int) -> None:
         self.data, self.position = data, position

@@ -18,6 +18,7 @@ from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps, is_zeroed_by_spark
 from icestats.snapshot.filter_sql import build_sql
 from icestats.snapshot.pruning.plan_reader import read_plan
+from icestats.snapshot.pruning.row_groups import check_footers
 from icestats.snapshot.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def _ask_duckdb(reader: SnapshotReader, question: Question) -> SourceEstimate:
         paths = read_plan(reader, question.row_filter).kept_file_paths()
         for path in paths:
             reader.source.storage.check(path)
+        # DuckDB makes room for as many row groups as a footer of a hundred bytes says that it has.
+        check_footers(reader.source.storage, paths)
     except IcestatsError as error:
         return SourceEstimate("duckdb", reason=str(error))
     if not paths:

@@ -166,21 +166,22 @@ def check_distinct(locations: Iterable[str]) -> None:
     """Raise MetadataError where two locations are of one file, for those who open them: each would be read."""
     seen: dict[object, str] = {}
     for location in locations:
-        path = local_path(location)
-        found: object = None if path is None else _number(path)
-        if store_of(location) in _CUTTING:
-            found = re.split("[?#]", location.partition(":")[2])[0]
-        first = location if found is None else seen.setdefault(found, location)
+        first = seen.setdefault(file_of(location), location)
         if first != location:
             raise MetadataError(f"it is the same file as {first}", location)
 
 
-def _number(path: Path) -> tuple[int, int] | None:
-    with suppress(OSError, ValueError):
-        found = path.stat()
-        # Some file systems number no files.
-        return (found.st_dev, found.st_ino) if found.st_ino else None
-    return None
+def file_of(location: str) -> object:
+    """Return what locations of one file have in common: a local file's number, or what its storage's client opens."""
+    path = local_path(location)
+    if path is not None:
+        with suppress(OSError, ValueError):
+            found = path.stat()
+            # Some file systems number no files.
+            return (found.st_dev, found.st_ino) if found.st_ino else location
+    if store_of(location) in _CUTTING:
+        return re.split("[?#]", location.partition(":")[2])[0]
+    return location
 
 
 def open_input(file_io: FileIO, location: str) -> InputFile:

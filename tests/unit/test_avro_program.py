@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from icestats.read.avro.decoding_program import (
-    Capture,
-    SchemaError,
-    compile_program,
-    find_field_type,
-    resolve_names,
-)
+from icestats.read.avro.decoding_program import Capture, compile_program, find_field_type
+from icestats.read.avro.type_names import SchemaError, resolve_names
 from icestats.read.kernel import kernel as k
 
 

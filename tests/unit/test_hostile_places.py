@@ -26,6 +26,7 @@ import icestats
 from icestats.commit.preview_manifest_list import build_preview_manifest_list, read_proposal_fields
 from icestats.commit.puffin_writer import CarriedBlob, write_puffin
 from icestats.errors import FilterError, IcestatsError, MetadataError, PuffinFormatError
+from icestats.estimation import engines
 from icestats.iceberg import storage
 from icestats.iceberg.filters.row_filter import MAX_PARTITION_SPECS
 from icestats.iceberg.metadata import Field, Schema, Snapshot
@@ -53,6 +54,7 @@ from icestats.spark.spark_scan import open_in_spark
 from icestats.spark.versions import Version
 from icestats.stats.theta import ThetaSketch
 from tests.added_rows import numbers
+from tests.parquet_footers import build_empty_file
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 SECRET = b"mallory:x:0:0:hidden"
@@ -169,8 +171,22 @@ def test_duckdb_looks_for_no_file_elsewhere_and_in_no_folder(name, reason, small
     """It would ask any host where it has its extension for that, and go through all folders for a pattern."""
     named = name.format(local_path(data_file_of(small_table)).parent)
     monkeypatch.setattr(Plan, "kept_file_paths", lambda _: [named])
+    monkeypatch.setattr(engines, "check_footers", lambda *_: None)
     found = icestats.load(small_table.metadata_location).estimate("id >= 0", sources=["table"], engines=["duckdb"])
     assert reason in found["duckdb"].reason
+
+
+def test_duckdb_makes_no_room_for_what_a_footer_says_that_it_has(small_table):
+    """A footer of a hundred bytes that said it had a hundred million row groups took 9 GB."""
+    path = data_file_of(small_table)
+    damaged = build_empty_file([], 1).replace(b"\x09\x08\xfc\x00", b"\x09\x08\xfc\xff\xff\xff\xff\x07")
+    footer = damaged[4:-8]
+    local_path(path).write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    found = icestats.load(small_table.metadata_location).estimate("id >= 0", sources=["table"], engines=["duckdb"])
+    assert found["duckdb"].reason.startswith(f"{path} at byte ")
+    assert (
+        "the Parquet footer cannot be read: a length of 2,147,483,647 where 1 bytes are left" in found["duckdb"].reason
+    )
 
 
 @pytest.mark.parametrize("part", ["manifest list", "manifest"])
@@ -926,6 +942,21 @@ def test_avro_schemas_longer_than_their_limit_are_refused():
     schema = {**record("r", "long"), "doc": "x" * MAX_SCHEMA_SIZE}
     with pytest.raises(MetadataError, match=r"avro\.schema has 4,194,389 bytes, expected at most 4,194,304"):
         read_records(container(schema, b"", 0), "x.avro")
+
+
+def test_avro_types_with_long_names_are_refused():
+    """fastavro writes their namespace before the name of each type in it: 1.6 MB took 8 GB."""
+    inside = [{"name": f"f{i}", "type": {"type": "fixed", "name": f"t{i}", "size": 1}} for i in range(2_000)]
+    for kind in ("record", "error"):
+        of_namespace = {"type": kind, "name": "n" * 100_000 + ".r", "fields": inside}
+        tracemalloc.start()
+        try:
+            with pytest.raises(MetadataError, match="a name of more than 1,000 characters"):
+                read_records(container(record("r", of_namespace), b"", 0), "x.avro")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 16 << 20
 
 
 def test_a_manifest_list_does_not_become_python_objects_as_a_whole(tmp_path: Path):

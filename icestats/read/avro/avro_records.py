@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from icestats.errors import MetadataError
 from icestats.iceberg.types import MAX_DECIMAL_SIZE
 from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_batches, read_header
+from icestats.read.avro.type_names import resolve_names
 
 Wanted: TypeAlias = "Mapping[int, Wanted | None]"
 """The wanted fields of a record by id: of a record or a list of records, the wanted fields inside; None of a value."""
@@ -57,8 +58,9 @@ def read_records(
     ------
     MetadataError
         The file is no Avro container of records, cut or damaged, has more than `MAX_RECORDS` or one of more than
-        `MAX_RECORD_SIZE`, a type inside of itself or nested deep, lists whose items take no bytes, records of many such
-        values or decimals of any length, a wanted field of another shape, or inflates beyond `MAX_RATIO`.
+        `MAX_RECORD_SIZE`, a type inside of itself, nested deep or of a long name, lists whose items take no bytes,
+        records of many such values or decimals of any length, a wanted field of another shape, or inflates beyond
+        `MAX_RATIO`.
     """
     import fastavro
 
@@ -67,6 +69,7 @@ def read_records(
     if not _is_record(document):
         raise MetadataError("its Avro schema is not a record", path)
     try:
+        resolve_names(document)  # Refuses long ones: fastavro writes a namespace before the name of each type in it.
         schema: Any = fastavro.parse_schema(document)
         _check_levels(schema, {})
         _count_free(schema, {})

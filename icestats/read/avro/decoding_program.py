@@ -14,12 +14,12 @@ import numpy as np
 
 from icestats.errors import MetadataError
 from icestats.read.avro.avro_file import CUT, LONG_VARINT, NEGATIVE, Batch
+from icestats.read.avro.type_names import SchemaError, record_fields, resolve_names
 from icestats.read.kernel import kernel as k
 from icestats.read.kernel.kernel import Frame, Words
 
 _MAX_SCHEMA_DEPTH = 64
 _MAX_PROGRAM_LENGTH = 200_000
-_MAX_NAME_LENGTH = 1_000
 
 Kind = Literal["number", "text", "numbers", "record", "metric", "real", "boolean"]
 
@@ -37,10 +37,6 @@ ERRORS = {
     k.OVERFLOW: "a sum exceeds 64 bits",
 }
 """What the kernel's errors say."""
-
-
-class SchemaError(ValueError):
-    """The writer's schema has not what the file's kind has, or cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,12 +304,6 @@ def find_field_type(schema: Any, field_ids: Sequence[int]) -> Any:
     return _unwrap(schema, names)
 
 
-def record_fields(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what is a field of a record's JSON; none where its fields are no list."""
-    fields = record.get("fields")
-    return [f for f in fields if isinstance(f, dict) and "type" in f] if isinstance(fields, list) else []
-
-
 def _unwrap(schema: Any, names: Mapping[str, Any]) -> Any:
     for _ in range(_MAX_SCHEMA_DEPTH):
         if isinstance(schema, list):
@@ -325,35 +315,6 @@ def _unwrap(schema: Any, names: Mapping[str, Any]) -> Any:
         elif isinstance(schema, dict):
             return schema
     raise SchemaError("it has no record")
-
-
-def resolve_names(schema: Any) -> dict[str, Any]:
-    """Return the named types of a schema, by full name and by bare name."""
-    names: dict[str, Any] = {}
-    stack: list[tuple[Any, str]] = [(schema, "")]
-    while stack:
-        part, namespace = stack.pop()
-        if isinstance(part, list):
-            stack.extend((branch, namespace) for branch in part)
-        if not isinstance(part, dict):
-            continue
-        if part.get("type") in ("record", "enum", "fixed") and isinstance(part.get("name"), str):
-            namespace = _register(part, namespace, names)
-        stack.extend((part[key], namespace) for key in ("type", "items", "values") if key in part)
-        stack.extend((f["type"], namespace) for f in record_fields(part))
-    return names
-
-
-def _register(part: dict[str, Any], namespace: str, names: dict[str, Any]) -> str:
-    name = part["name"]
-    own = name.rpartition(".")[0] or str(part.get("namespace", namespace))
-    bare = name.rpartition(".")[2]
-    if len(own) + len(bare) > _MAX_NAME_LENGTH:
-        # Each type within a namespace has its name again.
-        raise SchemaError(f"the type {bare[:80]!r} has a name of more than {_MAX_NAME_LENGTH:,} characters")
-    names[f"{own}.{bare}" if own else bare] = part
-    names.setdefault(bare, part)
-    return own
 
 
 def kernel_error(frame: Frame, path: str, batch: Batch) -> MetadataError:

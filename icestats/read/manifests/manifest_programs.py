@@ -19,12 +19,10 @@ from icestats.read.avro.avro_file import AvroHeader, parse_schema, read_header
 from icestats.read.avro.decoding_program import (
     Capture,
     Kind,
-    SchemaError,
     compile_program,
     find_field_type,
-    record_fields,
-    resolve_names,
 )
+from icestats.read.avro.type_names import SchemaError, record_fields, resolve_names
 from icestats.read.kernel import kernel as k
 from icestats.read.kernel.kernel import Words
 

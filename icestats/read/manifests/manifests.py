@@ -332,7 +332,8 @@ def _choose_type(known: str | None, stored: str | None, retyped: Sequence[str]) 
 
 
 def _avro_partition_types(storage: FileReader, manifest: ManifestToRead) -> dict[int, str]:
-    from icestats.read.avro.decoding_program import find_field_type, record_fields
+    from icestats.read.avro.decoding_program import find_field_type
+    from icestats.read.avro.type_names import record_fields
     from icestats.read.manifests.manifest_programs import PARTITION_IDS
 
     header = read_header(read_manifest(storage, manifest), manifest.path)

@@ -20,6 +20,9 @@ BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 """Physical types."""
 
 _WIDTHS = {BOOLEAN: 1, INT32: 4, INT64: 8, INT96: 12, FLOAT: 4, DOUBLE: 8}
+_COLUMN_SIZE_BYTES, _FREE_SIZE_BYTES = 32, 1 << 20
+"""A row group has so many bytes at least of each column, beside its path; a file without one may have so many columns
+that they come to this."""
 _REPEATED = 2
 _MOST_LEVELS = 200
 _UNIT: Wanted = {2: {1: {}, 2: {}, 3: {}}}
@@ -133,13 +136,13 @@ def parse_footer(tail: bytes) -> ParquetFooter:
     Raises
     ------
     ValueError
-        It is cut or damaged: a row group has another number of columns than the schema, or of other types, or a count
-        or a size is negative.
+        It is cut or damaged: a row group has another number of columns than the schema, or of other types, a count or a
+        size is negative, or the columns' paths are longer than the footer.
     """
     size = find_footer_size(tail, len(tail))
     document = ThriftReader(memoryview(tail)[-size:-TRAILER_SIZE_BYTES]).read_struct(_FILE)
     orders = [1 in order for order in document.get(7, ())]
-    columns = tuple(_read_columns(document.get(2, ()), orders))
+    columns = tuple(_read_columns(document.get(2, ()), orders, max(size, _FREE_SIZE_BYTES)))
     groups = tuple(_build_group(group, columns) for group in document.get(4, ()))
     if sum(group.row_count for group in groups) != document.get(3):
         raise ValueError("its row groups have other numbers of rows than the file")
@@ -153,8 +156,11 @@ def check_places(footer: ParquetFooter, file_size: int) -> None:
         raise ValueError(f"the pages of its columns have {size:,} bytes, the file has {file_size:,}")
 
 
-def _read_columns(elements: Sequence[Mapping[int, Any]], orders: Sequence[bool]) -> Iterator[ParquetColumn]:
-    """Yield the leaves of a schema, which is a list of its fields, each followed by those inside."""
+def _read_columns(elements: Sequence[Mapping[int, Any]], orders: Sequence[bool], limit: int) -> Iterator[ParquetColumn]:
+    """Yield the leaves of a schema, which is a list of its fields, each followed by those inside.
+
+    Row groups repeat the path of each leaf: all together are no longer than the footer.
+    """
     if not elements:
         raise ValueError("it has no schema")
     left = [elements[0].get(5) or 0]
@@ -172,6 +178,9 @@ def _read_columns(elements: Sequence[Mapping[int, Any]], orders: Sequence[bool])
             left.append(element.get(5) or 0)
         else:
             path, is_repeated = ".".join(name for name, _ in names), any(repeated for _, repeated in names)
+            limit -= len(path) + _COLUMN_SIZE_BYTES
+            if limit < 0:
+                raise ValueError("its schema has more columns, or longer names, than a footer of its length")
             yield _build_column(element, path, is_repeated, count < len(orders) and orders[count])
             names.pop()
             count += 1

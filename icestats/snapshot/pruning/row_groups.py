@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from icestats.answers.schemas import row_group_metrics_schema
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field, parse_name_mapping
-from icestats.iceberg.storage import FileReader
+from icestats.iceberg.storage import FileReader, file_of
 from icestats.iceberg.types import WIDTHS, PrimitiveType, parse_type
 from icestats.read.parquet.parquet_footer import (
     ColumnChunk,
@@ -34,6 +34,7 @@ FILE_COLUMNS = ("file_path", "file_format", "record_count", "file_size_in_bytes"
 _TAIL = 64 << 10
 _READERS = 8
 MOST_FOOTER_BYTES = 4 << 30
+MOST_ROW_GROUPS = 1 << 24
 """Of all files together."""
 _KINDS = {
     **dict.fromkeys(("int", "long"), "integer"),
@@ -71,16 +72,17 @@ def read_row_groups(
     Raises
     ------
     MetadataError
-        A file is missing, or its footer is damaged; or all have more than `MOST_FOOTER_BYTES`.
+        A file is missing, or its footer is damaged; or all have more than `MOST_FOOTER_BYTES` or `MOST_ROW_GROUPS`.
     """
     rows = files.select(FILE_COLUMNS).to_pylist()
     schema = row_group_metrics_schema([column.field_id for column in columns])
     place = schema.get_field_index("file_index")
-    left, lock = MOST_FOOTER_BYTES, threading.Lock()
+    left, groups_left, lock = MOST_FOOTER_BYTES, MOST_ROW_GROUPS, threading.Lock()
     ids = parse_name_mapping(name_mapping)
+    parsed: dict[object, pa.Table] = {}
 
     def read(row: Mapping[str, Any]) -> tuple[pa.Table, int]:
-        nonlocal left
+        nonlocal left, groups_left
         if str(row["file_format"]).upper() != "PARQUET":
             whole = {"row_count": row["record_count"], "size_bytes": row["file_size_in_bytes"]}
             return pa.Table.from_pylist([{"file_index": 0, "row_group": 0, **whole}], schema), 0
@@ -89,17 +91,46 @@ def read_row_groups(
         with lock:
             left -= length
             if left < 0:
-                # Manifests may name a file any number of times.
-                what = f"the footers of the files have more than {MOST_FOOTER_BYTES:,} bytes together"
-                raise MetadataError(f"{what}: plan with a filter that leaves fewer files", row["file_path"])
-            groups = [{"file_index": 0, **one} for one in _row_groups(_parse(tail, row), columns, ids)]
-            return pa.Table.from_pylist(groups, schema), len(tail)
+                raise _too_many(f"the footers of the files have more than {MOST_FOOTER_BYTES:,} bytes", row)
+            # Manifests may name a file any number of times.
+            file = file_of(row["file_path"])
+            if file not in parsed:
+                groups = [{"file_index": 0, **one} for one in _row_groups(_parse(tail, row), columns, ids)]
+                parsed[file] = pa.Table.from_pylist(groups, schema)
+            groups_left -= len(parsed[file])
+            if groups_left < 0:
+                raise _too_many(f"the files have more than {MOST_ROW_GROUPS:,} row groups", row)
+            return parsed[file], len(tail)
 
     with ThreadPoolExecutor(_READERS, thread_name_prefix="icestats-footers") as pool:
         found = list(pool.map(read, rows))
     index = np.repeat(np.arange(len(found)), [table.num_rows for table, _ in found])
     groups = pa.concat_tables([schema.empty_table(), *(table for table, _ in found)])
     return groups.set_column(place, schema.field(place), pa.array(index)), sum(length for _, length in found)
+
+
+def check_footers(storage: FileReader, paths: Iterable[str]) -> None:
+    """Read the footers of Parquet files, for those who would make room for as many parts as a footer says.
+
+    Raises
+    ------
+    MetadataError
+        A file is missing, or its footer is damaged.
+    """
+    checked: set[object] = set()
+    lock = threading.Lock()
+
+    def check(path: str) -> None:
+        row = {"file_path": path, "file_size_in_bytes": storage.size(path)}
+        tail, _ = _read_tail(storage, row)
+        with lock:
+            file = file_of(path)
+            if file not in checked:
+                _parse(tail, row)
+                checked.add(file)
+
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="icestats-footers") as pool:
+        list(pool.map(check, dict.fromkeys(paths)))
 
 
 def _read_tail(storage: FileReader, row: Mapping[str, Any]) -> tuple[bytes, int]:
@@ -113,6 +144,10 @@ def _read_tail(storage: FileReader, row: Mapping[str, Any]) -> tuple[bytes, int]
     if length > len(tail):
         tail = storage.read(path, size - length, length)
     return tail, length
+
+
+def _too_many(what: str, row: Mapping[str, Any]) -> MetadataError:
+    return MetadataError(f"{what} together: plan with a filter that leaves fewer files", row["file_path"])
 
 
 def _parse(tail: bytes, row: Mapping[str, Any]) -> ParquetFooter:
