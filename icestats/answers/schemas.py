@@ -280,9 +280,10 @@ SKETCHES = pa.schema(
     + _required(pa.string(), "statistics_path")
 )
 """One row per blob of a registered table statistics file. `snapshot_id` is the snapshot it was computed for, and
-`commits_behind` how many commits later the loaded snapshot is (0: none; null: the blob's snapshot is not an ancestor).
-`files_behind` and `rows_behind` count the data files that these commits added, and their rows (commits of `replace` are
-left out, as they change no row; null: a snapshot's summary does not say). `used_by` names the engines that plan with
+`commits_behind` how many commits later the loaded snapshot is (0: none; null: the blob's snapshot is no ancestor, or
+the name mapping gives an earlier name of its column to another one, and it may be of before). `files_behind` and
+`rows_behind` count the data files that these commits added, and their rows (commits of `replace` are left out, as they
+change no row; null: a snapshot's summary does not say). `used_by` names the engines that plan with
 the blob as it is now (`Table.coverage` says with which settings; `icestats` is this kit). `length` is the
 blob's length in the file in bytes. `listed` says whether metadata.json lists the blob; if not, only the file's footer
 does, where engines look or, for large blobs and those of no single column, hidden from them. A column that was dropped

@@ -208,8 +208,8 @@ def test_where_names_say_nothing_of_a_column_no_row_group_is_skipped(
     assert groups["kept"].to_pylist() == [True] * 4
 
 
-def test_what_files_say_of_a_column_proves_nothing_once_another_has_its_old_name(
-    catalog: SqlCatalog, tmp_path: Path
+def test_what_is_known_of_a_column_proves_nothing_once_another_has_its_old_name(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], tmp_path: Path
 ) -> None:
     """Readers find its values in the new column, as the name mapping has it, and nulls in the renamed one."""
     path = tmp_path / "prices.parquet"
@@ -217,13 +217,14 @@ def test_what_files_say_of_a_column_proves_nothing_once_another_has_its_old_name
     pq.write_table(rows, path)
     made = catalog.create_table("db.renamed", rows.schema)
     made.add_files([str(path)])
-    with made.update_schema() as update:
+    compute_here(load("db.renamed")).commit()
+    with made.refresh().update_schema() as update:
         update.rename_column("price", "old")
-    renamed = icestats.load(made.metadata_location).estimate("old >= 100")["combined"]
-    assert (renamed.rows_lower, renamed.rows_upper) == (50, 50)
+    renamed = load("db.renamed")
+    assert (renamed.estimate("old >= 100")["kll"].rows_lower, renamed.columns()["ndv"].to_pylist()) == (50, [50, 50])
     with made.update_schema() as update:
         update.add_column("price", LongType())
-    table = icestats.load(made.metadata_location)
+    table = load("db.renamed")
     for row_filter, rows_read in (("old >= 100", 0), ("price >= 100", 50), ("old is not null", 0), ("id >= 0", 50)):
         estimates = table.estimate(row_filter, actual=True)
         assert estimates.actual == rows_read
@@ -231,5 +232,5 @@ def test_what_files_say_of_a_column_proves_nothing_once_another_has_its_old_name
             assert one.rows_lower is None or one.rows_lower <= rows_read <= one.rows_upper, (row_filter, one)
     known = {row["name"]: row for row in table.columns().to_pylist()}
     assert known["id"]["null_value_count"] == 0
-    assert known["old"]["null_value_count"] is known["old"]["lower_bound"] is None
+    assert known["old"]["null_value_count"] is known["old"]["lower_bound"] is known["old"]["ndv"] is None
     assert "name mapping" in dict(known["old"]["provenance"])["null_value_count"]

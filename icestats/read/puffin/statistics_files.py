@@ -201,7 +201,7 @@ def read_committed_blobs(
     """
     ages = count_ages(metadata, snapshot)
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
-    merged = find_merged(metadata, ages)
+    merged, moved = find_merged(metadata, ages), metadata.find_moved()
     find_users, presto_file = find_statistics_users(metadata, ages), find_presto_file(metadata, snapshot)
     count = 0
     files = sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages)))
@@ -232,7 +232,8 @@ def read_committed_blobs(
         count += max(len(footer.blobs), footer.payload_size_bytes // _BLOB_SIZE_BYTES)
         is_prestos = file is presto_file and not find_presto_refusal(metadata, metadata.schema, footer.blobs)
         for blob in footer.blobs:
-            age = ages.get(blob.snapshot_id)
+            # Nothing says whether a column's blob was made before another column got its name.
+            age = None if moved.intersection(blob.field_ids) else ages.get(blob.snapshot_id)
             entry = entries.get((blob.type, blob.field_ids, blob.snapshot_id))
             users = {
                 *(() if entry is None else find_users(file, entry)),
