@@ -6,12 +6,11 @@ Source: Iceberg spec, "Table Metadata".
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from icestats.answers.text import render_time
 from icestats.errors import ColumnNotFoundError, SnapshotNotFoundError, check_names
@@ -89,6 +88,20 @@ class Schema:
         """Return the primitive fields with these ids, in the order of the ids; ids of other fields are left out."""
         known = {f.field_id: f for f in self.columns}
         return [known[field_id] for field_id in field_ids if field_id in known]
+
+    def find_moved(self, names: NameMapping) -> set[int]:
+        """Return the fields whose name, or that of a field that they are in, stands for another field."""
+        return {field.field_id for field in self.fields if self._is_moved(field, names)}
+
+    def _is_moved(self, field: Field, names: NameMapping) -> bool:
+        for depth, name in enumerate(field.path, 1):
+            own = field if field.top_level else self._by_name.get(".".join(field.path[:depth]))
+            field_id, names = names.get(name, (None, {}))
+            if own is None or field_id is None:
+                return False
+            if own.field_id != field_id:
+                return True
+        return False
 
     @cached_property
     def _by_name(self) -> dict[str, Field]:
@@ -271,9 +284,8 @@ class TableMetadata:
         Iceberg does so where a column is renamed and a new one gets its old name. In files without field ids readers
         then find its values in the new column, and what manifests say of it is not what is read.
         """
-        ids = parse_name_mapping(self.name_mapping)
-        columns = (field for schema in self.schemas.values() for field in schema.top_level) if ids else ()
-        return frozenset(one.field_id for one in columns if ids.get(one.name, one.field_id) != one.field_id)
+        names = parse_name_mapping(self.name_mapping)
+        return frozenset().union(*(schema.find_moved(names) for schema in self.schemas.values() if names))
 
     @property
     def schemas_by_age(self) -> tuple[Schema, ...]:
@@ -391,15 +403,22 @@ def walk_ancestors(snapshots: Mapping[int, _Snapshot], snapshot: _Snapshot | Non
         snapshot = None if parent is None else snapshots.get(parent)
 
 
-def parse_name_mapping(name_mapping: str | None) -> Mapping[str, int]:
-    """Return the ids of top-level columns by name; nothing of a mapping that cannot be read.
+NameMapping: TypeAlias = "Mapping[str, tuple[int | None, NameMapping]]"
+"""By name the ids of fields, and the names in them; None where nothing is known: two fields have the name."""
 
-    A name with a full stop could be that of a field in a struct, and of one that two columns have nothing is known.
-    """
+
+def parse_name_mapping(name_mapping: str | None) -> NameMapping:
+    """Read which fields names stand for in files without field ids; nothing of a mapping that cannot be read."""
     try:
-        mapped = [one for one in json.loads(name_mapping or "[]") if "field-id" in one]
-        pairs = [(name, one["field-id"]) for one in mapped if isinstance(one["names"], list) for name in one["names"]]
-        counts = Counter(name for name, _ in pairs)
-    except (ValueError, TypeError, LookupError, RecursionError):
+        return _read_names(json.loads(name_mapping or "[]"))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return {}
-    return {name: field_id for name, field_id in pairs if counts[name] == 1 and "." not in name}
+
+
+def _read_names(mapped: Sequence[Mapping[str, Any]]) -> NameMapping:
+    found: dict[str, tuple[int | None, NameMapping]] = {}
+    for one in mapped:
+        inside = _read_names(one.get("fields") or [])
+        for name in one["names"] if isinstance(one.get("names"), list) else ():
+            found[name] = (None, {}) if name in found else (one.get("field-id"), inside)
+    return found

@@ -19,7 +19,7 @@ from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.typedef import Record
-from pyiceberg.types import LongType
+from pyiceberg.types import LongType, NestedField, StructType
 
 import icestats
 from icestats.iceberg.types import decode_value
@@ -234,3 +234,25 @@ def test_what_is_known_of_a_column_proves_nothing_once_another_has_its_old_name(
     assert known["id"]["null_value_count"] == 0
     assert known["old"]["null_value_count"] is known["old"]["lower_bound"] is known["old"]["ndv"] is None
     assert "name mapping" in dict(known["old"]["provenance"])["null_value_count"]
+
+
+def test_fields_of_a_struct_whose_old_names_others_have_are_known(
+    catalog: SqlCatalog, load: Callable[..., icestats.Table], tmp_path: Path
+) -> None:
+    struct = pa.struct([("a", pa.int64()), ("c", pa.int64())])
+    rows = pa.table({"id": pa.array([1], pa.int64()), "s": pa.array([{"a": 2, "c": 3}], struct)})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    made = catalog.create_table("db.nested", rows.schema)
+    made.add_files([str(tmp_path / "rows.parquet")])
+    moved = []
+    for old, new in (("s.a", "b"), ("s", "z")):
+        with made.update_schema() as update:
+            update.rename_column(old, new)
+        moved.append(load("db.nested").metadata.find_moved())
+        with made.update_schema() as update:
+            path = ("s", "a") if old == "s.a" else "s"
+            update.add_column(path, LongType() if old == "s.a" else StructType(NestedField(9, "a", LongType())))
+        moved.append(load("db.nested").metadata.find_moved())
+    ids = {field.name: field.field_id for field in load("db.nested").schema.fields}
+    assert moved[:3] == [set(), {ids["z.b"]}, {ids["z.b"]}]
+    assert moved[3] == {ids[name] for name in ("z", "z.a", "z.b", "z.c")}

@@ -78,7 +78,8 @@ def read_row_groups(
     schema = row_group_metrics_schema([column.field_id for column in columns])
     place = schema.get_field_index("file_index")
     left, groups_left, lock = MOST_FOOTER_BYTES, MOST_ROW_GROUPS, threading.Lock()
-    ids = parse_name_mapping(name_mapping)
+    # A name with a full stop could be that of a field in a struct.
+    ids = {name: one for name, (one, _) in parse_name_mapping(name_mapping).items() if "." not in name}
     parsed: dict[object, pa.Table] = {}
 
     def read(row: Mapping[str, Any]) -> tuple[pa.Table, int]:
@@ -161,7 +162,9 @@ def _damaged(row: Mapping[str, Any], error: ValueError) -> MetadataError:
     return MetadataError(f"the Parquet footer cannot be read: {error}", row["file_path"], row["file_size_in_bytes"])
 
 
-def _row_groups(footer: ParquetFooter, columns: Sequence[Field], ids: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+def _row_groups(
+    footer: ParquetFooter, columns: Sequence[Field], ids: Mapping[str, int | None]
+) -> Iterator[dict[str, Any]]:
     has_ids = any(column.field_id is not None for column in footer.columns)
     places = {
         column.field_id if has_ids else ids.get(column.path): i
