@@ -31,6 +31,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -230,6 +231,16 @@ def split_items(
     if (found.type, found.value_count) != (index.type, expected):
         raise ValueError(f"common values of {found.value_count} {found.type}, expected {expected} {index.type}")
     return payload, found
+
+
+def expanded_size(entry: PartitionEntry, stored: bytes) -> int:
+    """Return how many bytes a partition's sketches and common values say that they expand to; 0 of what is damaged."""
+    size = start = 0
+    for length in (entry.theta_length, entry.kll_length, entry.items_length):
+        with suppress(zstandard.ZstdError):
+            size += max(0, zstandard.frame_content_size(stored[start : start + length])) if length else 0
+        start += length
+    return size
 
 
 def _decompress(frame: bytes, most: int = _MOST_SKETCH_BYTES) -> bytes:

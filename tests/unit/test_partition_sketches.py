@@ -16,7 +16,14 @@ from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.errors import PuffinFormatError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import to_arrow_type
-from icestats.read.puffin.committed_partitions import read_merged_items, read_merged_sketches, read_partition_index
+from icestats.read.puffin import committed_partitions
+from icestats.read.puffin.committed_partitions import (
+    read_items_by_partition,
+    read_kll_by_partition,
+    read_merged_items,
+    read_merged_sketches,
+    read_partition_index,
+)
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlob, CommittedBlobs
 from icestats.scan import scan_job
 from icestats.scan.scan_job import ScanJob, Sizes, scan_rows
@@ -71,6 +78,22 @@ def committed(payload: bytes) -> tuple[CountingReader, CommittedBlobs]:
     blob = NewBlob(PARTITION_SKETCHES, (3,), 7, 1, payload, compression_codec=None)
     file = write_puffin([NewBlob("other", (3,), 7, 1, b"x" * 100), blob])
     return CountingReader(file.data), CommittedBlobs([CommittedBlob(file.blobs[1], "t.stats", False, 0)])
+
+
+def test_what_the_sketches_of_partitions_expand_to_together_is_limited(monkeypatch) -> None:
+    """60 of 5 kB, of 52 MB each, took 3.5 GB, and each more of them as much more."""
+    parts = {key(i): statistics(pa.array([*range(3_000)])) for i in range(20)}
+    reader, blobs = committed(write_partition_sketches(parts, k=200, lg_k=12))
+    found = read_partition_index(reader, blobs, column())
+    expanded = sum(len(one.theta) + len(one.kll) + len(one.frequent_items) for one in parts.values())
+    monkeypatch.setattr(committed_partitions, "MAX_RATIO", 0)
+    for most, entries in ((expanded // 2, found.index.partitions[:10]), (expanded, found.index.partitions)):
+        monkeypatch.setattr(committed_partitions, "FREE_SKETCHES_BYTES", most)
+        assert read_merged_sketches(reader, found, entries).partition_count == len(entries)
+    monkeypatch.setattr(committed_partitions, "FREE_SKETCHES_BYTES", expanded - 1)
+    for read in (read_merged_sketches, read_kll_by_partition, read_items_by_partition):
+        with pytest.raises(PuffinFormatError, match=f"sketches of 20 partitions expand to more than {expanded - 1:,}"):
+            read(reader, found, found.index.partitions)
 
 
 def test_each_partition_is_read_as_it_was_written() -> None:

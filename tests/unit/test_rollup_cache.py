@@ -11,6 +11,7 @@ from pyiceberg.types import FloatType, IntegerType, LongType, NestedField, Strin
 
 import icestats
 from icestats.read.manifests.manifests import RollUps
+from icestats.read.rollups import rollup_cache
 from icestats.read.rollups.rollup_cache import read_cached_rollups
 from tests.cached_rollups import differing, manifest_paths, more_rows, read, read_all, spoil, what_to_read
 
@@ -23,6 +24,13 @@ def test_what_was_read_once_is_not_read_again(small_table, load, folder):
     with pytest.raises(icestats.MetadataError):
         read_all(table)
     assert differing(read(table), expected) == []
+
+
+def test_roll_ups_that_take_much_memory_are_not_kept(small_table, load, folder, monkeypatch):
+    """While they are written they are in memory three times: 3 GB of cells took 10 GB."""
+    monkeypatch.setattr(rollup_cache, "MOST_ENTRY_BYTES", 1_000)
+    read(load())
+    assert list(folder.glob("*/*.rollup")) == []
 
 
 def test_what_the_cache_gives_is_aligned_as_arrow_wants_it(small_table, load, folder):

@@ -19,6 +19,7 @@ from icestats.read.puffin.statistics_files import (
     KLL,
     PARTITION_SKETCHES,
     THETA,
+    BlobRoom,
     CommittedBlob,
     CommittedBlobs,
     find_nearest,
@@ -73,6 +74,28 @@ def test_what_a_blob_of_json_expands_to_is_limited_before_it_is_expanded(tmp_pat
     found = CommittedBlob(blob, str(tmp_path / "blob"), listed=False, commits_behind=0)
     with pytest.raises(PuffinFormatError, match="says 268435457 bytes of content, expected 268435456 at most"):
         found.read(Storage(), "JSON", len)
+
+
+def test_what_all_blobs_expand_to_is_limited(tmp_path: Path):
+    """300 blobs of 2 kB, each of 64 MiB, took a minute of `columns()`, and thousands of them hours."""
+    stored = zstandard.ZstdCompressor().compress(bytes(60 << 20))
+    (tmp_path / "blob").write_bytes(b"PFA1" + stored * 20)
+    room = BlobRoom()
+    blobs = [
+        CommittedBlob(
+            PuffinBlob(FREQUENT_ITEMS, (i,), 1, 1, 4 + i * len(stored), len(stored), "zstd", {}),
+            str(tmp_path / "blob"),
+            listed=False,
+            commits_behind=0,
+            room=room,
+        )
+        for i in range(20)
+    ]
+    # What has been read is read again.
+    assert {one.read(Storage(), "JSON", len) for one in blobs[:9] * 2} == {60 << 20}
+    with pytest.raises(PuffinFormatError, match="is not read: other blobs expand to more than 536,870,912 bytes"):
+        blobs[9].read(Storage(), "JSON", len)
+    assert blobs[0].read(Storage(), "JSON", len) == 60 << 20
 
 
 def test_column_statistics_of_members_without_end_are_refused():

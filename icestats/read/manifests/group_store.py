@@ -104,15 +104,22 @@ class GroupStore:
         Of `build_kinds`.
     capacity : int
         How many groups there is room for.
+    arena_size : int, optional
+        How many bytes of bounds there is room for.
+    most_bytes : int, optional
+        How large they get at most, where that is less than `MAX_SIZE`.
 
     Raises
     ------
     UnsupportedError
-        They are larger than `MAX_SIZE`, now or as they grow.
+        They are larger than that, now or as they grow.
     """
 
-    def __init__(self, kinds: Words, capacity: int, arena_size: int | None = None) -> None:
-        _check_size(capacity, kinds)
+    def __init__(
+        self, kinds: Words, capacity: int, arena_size: int | None = None, most_bytes: int | None = None
+    ) -> None:
+        self._most_bytes = MAX_SIZE if most_bytes is None else min(MAX_SIZE, most_bytes)
+        _check_size(capacity, kinds, self._most_bytes)
         self.groups = GroupArrays(
             meters=np.zeros(3, np.int64),
             rows=map_zeros((capacity, k.ROW_WIDTH), np.int64),
@@ -132,9 +139,9 @@ class GroupStore:
         return cls(kinds, max(LOCAL_GROUPS, LOCAL_SIZE // _group_size(kinds)))
 
     @classmethod
-    def whole(cls, kinds: Words, least: int) -> GroupStore:
+    def whole(cls, kinds: Words, least: int, most_bytes: int | None = None) -> GroupStore:
         """Return the accumulators of a table: room for so many groups at least."""
-        return cls(kinds, max(least, min(WHOLE_GROUPS, _WHOLE_SIZE // _group_size(kinds))))
+        return cls(kinds, max(least, min(WHOLE_GROUPS, _WHOLE_SIZE // _group_size(kinds))), most_bytes=most_bytes)
 
     def __len__(self) -> int:
         return int(self.groups.meters[k.GROUPS_USED])
@@ -160,6 +167,12 @@ class GroupStore:
         self.reserve(more, int(other.groups.meters[k.KEYS_USED]), 2 * int(other.groups.meters[k.ARENA_USED]))
         return bool(k.merge_groups(self.groups, other.groups) >= 0)
 
+    def has_more_text(self, most_bytes: int) -> bool:
+        """Return whether bounds and keys have more bytes together than these."""
+        keys = int(self.groups.meters[k.KEYS_USED])
+        used = keys + int(self.groups.meters[k.ARENA_USED])
+        return used > most_bytes and keys + _live_size(self.groups) > most_bytes
+
     def clear(self) -> None:
         """Forget all groups."""
         groups, used = self.groups, len(self)
@@ -173,8 +186,8 @@ class GroupStore:
         groups = self.groups
         needed = len(self) + group_count
         if needed > groups.tags.size:
-            _check_size(needed, groups.kinds)
-            capacity = max(needed, min(2 * groups.tags.size, MAX_SIZE // _group_size(groups.kinds)))
+            _check_size(needed, groups.kinds, self._most_bytes)
+            capacity = max(needed, min(2 * groups.tags.size, self._most_bytes // _group_size(groups.kinds)))
             table = np.zeros(_table_size(capacity), np.int64)
             groups = groups._replace(
                 rows=_grown(groups.rows, capacity),
@@ -205,12 +218,12 @@ def _group_size(kinds: Words) -> int:
     return 8 * ((k.CELL_WIDTH + 1) * len(kinds) + k.ROW_WIDTH)
 
 
-def _check_size(capacity: int, kinds: Words) -> None:
+def _check_size(capacity: int, kinds: Words, most_bytes: int) -> None:
     size = capacity * _group_size(kinds)
-    if size > MAX_SIZE:
+    if size > most_bytes:
         raise UnsupportedError(
             f"the statistics of {capacity:,} or more manifests and partitions by {len(kinds):,} columns take more than "
-            f"{render_bytes(MAX_SIZE)}: ask files() in place of these, which has a row a file"
+            f"{render_bytes(most_bytes)}: ask files() in place of these, which has a row a file"
         )
 
 

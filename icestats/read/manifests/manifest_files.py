@@ -20,12 +20,14 @@ from icestats.read.avro.block_inflater import BlockInflater
 from icestats.read.kernel import kernel as k
 from icestats.read.kernel.kernel import Words
 from icestats.read.manifests.group_tables import struct_array
-from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, read_manifest, run_tasks
+from icestats.read.manifests.manifest_pool import ManifestRoom, ManifestToRead, Progress, read_manifest, run_tasks
 from icestats.read.manifests.manifest_programs import ManifestPrograms
 from icestats.read.manifests.row_store import RowStore
 
 _TASK_SIZE = 8 << 20
 """Manifests are read one after the other, into the same arrays, up to this many bytes of them."""
+_ARENA_SIZE = 32 << 20
+"""So many bytes of paths, bounds and the like become Arrow arrays before more are captured."""
 MOST_CELLS = 1 << 29
 """Files by partition fields: each has all of them, whatever its spec."""
 _CONTENTS = ("data", "position_deletes", "equality_deletes")
@@ -72,6 +74,7 @@ class _ManifestFiles(ABC):
         self._schema = schema
         self._with_paths = with_paths
         self._cell_count = 0
+        self._room = ManifestRoom(manifests)
         self._programs = ManifestPrograms(metadata.specs, columns, details=True, with_paths=with_paths)
         self._stores: SimpleQueue[tuple[RowStore, BlockInflater]] = SimpleQueue()
         self._paths = pa.array([m.path for m in manifests], pa.string())
@@ -122,6 +125,9 @@ class _ManifestFiles(ABC):
             header, program = self._programs.read(data, manifest.path, manifest.spec_id)
             store.inherit_row_ids(manifest.first_row_id)
             for batch in read_batches(data, header, inflater):
+                self._room.take(batch, manifest.path)
+                if store.arena_used > _ARENA_SIZE:
+                    yield self._take(store)
                 store.frame.state[:] = 0
                 while not store.capture(batch, program.code, index, manifest.path):
                     yield self._take(store)
@@ -137,9 +143,11 @@ class _ManifestFiles(ABC):
             paths = sorted({self._manifests[i].path for i in manifests.tolist()})
             where = paths[0] if len(paths) == 1 else f"{paths[0]} or one of {len(paths) - 1} other manifests"
             raise MetadataError(str(error), where) from error
-        store.clear()
         arrays = [_fit(columns[field.name], field.type) for field in self._schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._room.keep(store.arena_used, batch.nbytes, self._manifests[int(manifests[0])].path)
+        store.clear()
+        return batch
 
     def _build_common(self, store: RowStore, manifests: Words) -> dict[str, pa.Array]:
         if self._with_paths and (store.slot(k.FILE_PATH)[1] < 0).any():

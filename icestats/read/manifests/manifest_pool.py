@@ -8,14 +8,23 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TypeVar
 
-from icestats.errors import MetadataError
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, local_path
+from icestats.errors import MetadataError, UnsupportedError
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, MAX_RATIO, FileReader, local_path
+from icestats.read.avro.avro_file import Batch
 
 Progress = Callable[[int, int], None]
 """Called with the number of manifests that are done, and of all."""
 _Result = TypeVar("_Result")
 _REMOTE_READERS = 8
 """How many manifests on remote storage are read at one time, at least."""
+FREE_SIZE_BYTES, FREE_TEXT_BYTES = 512 << 20, 128 << 20
+"""All manifests together may expand to `MAX_RATIO` times their length, or to this many bytes if that is more; ..."""
+MAX_TEXT_RATIO = 64
+"""... what is kept of them of paths, bounds and partitions to less, as it is copied several times."""
+FREE_GROUPS_BYTES = 1 << 30
+"""Their statistics by manifest, partition and column may take `MAX_RATIO` times their length, or so many bytes."""
+FREE_ENTRIES, ENTRY_SIZE_BYTES = 1 << 18, 4
+"""They may have so many entries, or one in so many bytes of their length: each has a path of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,44 @@ class ManifestToRead:
     sequence_number: int = 0
     added_snapshot_id: int | None = None
     first_row_id: int | None = None
+
+
+class ManifestRoom:
+    """What manifests may expand to together: each may to a little, and thousands of them to all of the memory.
+
+    Parameters
+    ----------
+    manifests : sequence of ManifestToRead
+        All that are read.
+    """
+
+    def __init__(self, manifests: Sequence[ManifestToRead]) -> None:
+        self._length = sum(max(manifest.length, 0) for manifest in manifests)
+        self._most_bytes = max(FREE_SIZE_BYTES, MAX_RATIO * self._length)
+        self._most_entries = max(FREE_ENTRIES, self._length // ENTRY_SIZE_BYTES)
+        self.most_text_bytes = max(FREE_TEXT_BYTES, MAX_TEXT_RATIO * self._length)
+        self.most_group_bytes = max(FREE_GROUPS_BYTES, MAX_RATIO * self._length)
+        self._inflated = self._entries = self._text = self._kept = 0
+
+    def take(self, batch: Batch, path: str) -> None:
+        """Count inflated blocks; raise UnsupportedError where they have too many bytes or entries."""
+        self._inflated += len(batch.data)
+        self._entries += int(batch.blocks[:, 2].sum())
+        if self._inflated > self._most_bytes:
+            raise self.refusal(path, f"inflate to more than {self._most_bytes:,} bytes")
+        if self._entries > self._most_entries:
+            raise self.refusal(path, f"have more than {self._most_entries:,} entries")
+
+    def keep(self, text_bytes: int, size_bytes: int, path: str) -> None:
+        """Count what is made of entries, and its text; raise UnsupportedError where it has too many bytes."""
+        self._text += text_bytes
+        self._kept += size_bytes
+        if self._text > self.most_text_bytes or self._kept > self._most_bytes:
+            raise self.refusal(path, "have too long paths, bounds or partitions")
+
+    def refusal(self, path: str, what: str) -> UnsupportedError:
+        """Return the error for manifests that have too much of something."""
+        return UnsupportedError(f"{path}: it and others, of {self._length:,} bytes together, {what}")
 
 
 def default_threads() -> int:

@@ -23,7 +23,7 @@ from icestats.read.avro.decoding_program import ERRORS, kernel_error
 from icestats.read.kernel import kernel as k
 from icestats.read.kernel.kernel import Frame, Job
 from icestats.read.manifests.group_store import GroupStore, build_frame, build_kinds, manifest_tag, partition_tag
-from icestats.read.manifests.manifest_pool import ManifestToRead, Progress, read_manifest, run_tasks
+from icestats.read.manifests.manifest_pool import ManifestRoom, ManifestToRead, Progress, read_manifest, run_tasks
 from icestats.read.manifests.manifest_programs import ManifestProgram, ManifestPrograms
 
 _TASKS = 160
@@ -62,7 +62,8 @@ class ManifestRollup:
         statuses: int,
     ) -> None:
         self.programs = ManifestPrograms(metadata.specs, partition_columns, details=False)
-        self.store = GroupStore.whole(build_kinds(columns), len(manifests))
+        self._room = ManifestRoom(manifests)
+        self.store = GroupStore.whole(build_kinds(columns), len(manifests), self._room.most_group_bytes)
         self._manifests = manifests
         self._statuses = statuses
         self._field_ids = [column.field_id for column in columns]
@@ -99,6 +100,7 @@ class ManifestRollup:
         store, frame, inflater = self._decoders.get()
         try:
             for batch in read_batches(data, header, inflater):
+                self._room.take(batch, manifest.path)
                 self._add(batch, program, store, frame, index)
         finally:
             self._decoders.put((store, frame, inflater))
@@ -131,15 +133,20 @@ class ManifestRollup:
                 if result == k.FULL and is_shared:
                     store.reserve(1, size, size)
             if result == k.DONE:
-                return
+                break
             if result == k.FAILED:
                 raise kernel_error(frame, manifest.path, batch)
             if not is_shared:
                 self._absorb(store, manifest.path)
                 store.clear()
+        if store.has_more_text(self._room.most_text_bytes):
+            raise self._room.refusal(manifest.path, "have too long bounds or partitions")
 
     def _absorb(self, store: GroupStore, path: str) -> None:
         with self._lock:
             fits = self.store.absorb(store)
+            is_long = self.store.has_more_text(self._room.most_text_bytes)
+        if is_long:
+            raise self._room.refusal(path, "have too long bounds or partitions")
         if not fits:
             raise MetadataError(ERRORS[k.OVERFLOW], path)

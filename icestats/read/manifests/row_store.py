@@ -61,6 +61,11 @@ class RowStore:
     def __len__(self) -> int:
         return int(self.rows.meters[k.ROWS_USED])
 
+    @property
+    def arena_used(self) -> int:
+        """How many bytes of paths, bounds and the like there are."""
+        return int(self.rows.meters[k.ROWS_ARENA_USED])
+
     def clear(self) -> None:
         """Forget all rows."""
         self.rows.meters[[k.ROWS_USED, k.ROWS_ARENA_USED]] = 0
@@ -137,7 +142,7 @@ class RowStore:
     def split_paths(self, slot: int) -> dict[str, pa.Array]:
         """Return the folders and the names of a slot of paths, which make them: in less than half the memory."""
         starts, lengths = self.slot(slot)
-        slashes = np.flatnonzero(self.rows.arena[: self.rows.meters[k.ROWS_ARENA_USED]] == ord("/"))
+        slashes = np.flatnonzero(self.rows.arena[: self.arena_used] == ord("/"))
         last = np.append(slashes, -1)[np.searchsorted(slashes, starts + lengths) - 1]
         sizes = np.maximum(last + 1 - starts, 0)
         folders = self.binary(pa.string(), starts, sizes)
@@ -179,7 +184,7 @@ class RowStore:
         return pa.Array.from_buffers(arrow, len(starts), [_validity(nulls), pa.py_buffer(out)])
 
     def _reserve(self, size: int) -> None:
-        used = int(self.rows.meters[k.ROWS_ARENA_USED])
+        used = self.arena_used
         if self.rows.arena.size - used < size:
             arena: Bytes = map_zeros(max(2 * self.rows.arena.size, used + size), np.uint8)
             arena[:used] = self.rows.arena[:used]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from icestats.errors import StatisticsMissingError
+from icestats.errors import PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.storage import FileReader
+from icestats.iceberg.storage import MAX_RATIO, FileReader
 from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import decode_value
 from icestats.read.puffin.puffin import damage_at
@@ -27,6 +27,7 @@ from icestats.stats.partition_sketches import (
     MAX_SIZE_BYTES,
     PartitionEntry,
     PartitionIndex,
+    expanded_size,
     find_spans,
     parse_index,
     parse_index_size,
@@ -38,6 +39,8 @@ from icestats.stats.theta import ThetaSketch
 
 _READ_AHEAD_BYTES = 64 << 10
 _GAP_BYTES = 64 << 10
+FREE_SKETCHES_BYTES = 256 << 20
+"""The sketches of partitions that are read together may expand to `MAX_RATIO` times their length, or to so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +301,24 @@ def read_merged_items(
 def _read_each(
     storage: FileReader, committed: CommittedPartitions, entries: Sequence[PartitionEntry]
 ) -> Iterator[tuple[PartitionEntry, bytes]]:
-    """Yield the partitions and their sketches as they are stored; those that lie together are read at once."""
+    """Yield the partitions and their sketches as they are stored; those that lie together are read at once.
+
+    PuffinFormatError where they expand to too much together: each may to a little, and all of them are held.
+    """
+    most = max(FREE_SKETCHES_BYTES, MAX_RATIO * sum(entry.end - entry.offset for entry in entries))
+    size = 0
     for begin, end, span in find_spans(entries, _GAP_BYTES):
         data = storage.read(committed.statistics_path, committed.body_offset + begin, end - begin)
         for entry in span:
-            yield entry, data[entry.offset - begin : entry.end - begin]
+            stored = data[entry.offset - begin : entry.end - begin]
+            size += expanded_size(entry, stored)
+            if size > most:
+                raise PuffinFormatError(
+                    f"the sketches of {len(entries):,} partitions expand to more than {most:,} bytes",
+                    committed.statistics_path,
+                    committed.body_offset + entry.offset,
+                )
+            yield entry, stored
 
 
 def partitions_kll(field: Field, merged: MergedSketches) -> CommittedKll:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, MAX_RATIO, FileReader
 from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
@@ -60,11 +60,39 @@ _BLOB_SIZE_BYTES = 256
 """Of a footer: one that is longer than its blobs counts as if it had as many as have room in it."""
 _DAMAGED = 1 << 14
 """What a footer counts that has been read in vain."""
+FREE_BLOBS_BYTES = 512 << 20
+"""All blobs together may expand to `MAX_RATIO` times the length of their files, or to this many bytes."""
+_DAMAGED_BYTES = 16 << 20
+"""What a blob counts that has been read in vain."""
 _NO_COLUMNS = "not column statistics"
 _WHOLE_ITEMS = frozenset({"long", "decimal"})
 """Both are whole numbers: a column's items are of the second once its decimals have become longer."""
 _Parsed = TypeVar("_Parsed")
 _OWN_USE = (*_MISSING, COLUMN_STATISTICS, JOINT_STATISTICS, MANIFEST_STATISTICS)
+
+
+class BlobRoom:
+    """What the blobs of a table may expand to together: each may to a little, and thousands of them take minutes."""
+
+    def __init__(self) -> None:
+        self.file_bytes = 0
+        self._used_bytes = 0
+        self._known: set[tuple[str, int]] = set()
+
+    def read(self, storage: FileReader, blob: PuffinBlob, path: str, most_bytes: int) -> bytes:
+        """Return a blob's bytes; raise PuffinFormatError where the others have too many, or it is damaged."""
+        most, place, size = max(FREE_BLOBS_BYTES, MAX_RATIO * self.file_bytes), (path, blob.offset), _DAMAGED_BYTES
+        if place not in self._known and self._used_bytes > most:
+            raise PuffinFormatError(
+                f"{blob.label} is not read: other blobs expand to more than {most:,} bytes", path, blob.offset
+            )
+        try:
+            data = read_blob(storage, blob, path, max_size_bytes=most_bytes)
+            size = len(data)
+            return data
+        finally:
+            self._used_bytes += 0 if place in self._known else size
+            self._known.add(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +115,8 @@ class CommittedBlob:
     """What the file says of its writer, who may have carried the blob over from another file."""
     is_merged: bool = False
     """Whether it is a sketch that Trino has merged with one of before other changes."""
+    room: BlobRoom = field(default_factory=BlobRoom, compare=False, repr=False)
+    """Shared by the blobs of a table."""
 
     @property
     def ndv(self) -> int | None:
@@ -128,7 +158,7 @@ class CommittedBlob:
             The blob is damaged: also where parsing raises ValueError, KeyError or TypeError.
         """
         limit = MAX_BLOB_SIZE_BYTES if self.blob.type in (THETA, KLL) else MAX_FILE_SIZE_BYTES
-        data = read_blob(storage, self.blob, self.statistics_path, max_size_bytes=limit)
+        data = self.room.read(storage, self.blob, self.statistics_path, limit)
         with damage_at(self.statistics_path, self.blob.offset, what):
             return parse(data)
 
@@ -203,7 +233,7 @@ def read_committed_blobs(
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
     merged, moved = find_merged(metadata, ages), metadata.find_moved()
     find_users, presto_file = find_statistics_users(metadata, ages), find_presto_file(metadata, snapshot)
-    count = 0
+    count, room = 0, BlobRoom()
     files = sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages)))
     for number, file in enumerate(files):
         entries = {(b.type, b.field_ids, b.snapshot_id): b for b in reversed(file.blobs)}
@@ -229,6 +259,7 @@ def read_committed_blobs(
             if count > MAX_TABLE_BLOBS or number == MAX_TABLE_FILES:
                 return
             continue
+        room.file_bytes += footer.file_size_bytes
         count += max(len(footer.blobs), footer.payload_size_bytes // _BLOB_SIZE_BYTES)
         is_prestos = file is presto_file and not find_presto_refusal(metadata, metadata.schema, footer.blobs)
         for blob in footer.blobs:
@@ -249,6 +280,7 @@ def read_committed_blobs(
                 engines=tuple(engine for engine in ENGINES if engine in users),
                 created_by=footer.properties.get("created-by", ""),
                 is_merged=blob.type == THETA and (blob.snapshot_id, blob.field_ids) in merged,
+                room=room,
             )
 
 

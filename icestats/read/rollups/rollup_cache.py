@@ -48,6 +48,8 @@ MOST_ENTRIES_A_TABLE = 3
 MOST_ENTRIES = 1000
 MOST_CACHE_BYTES = 2 << 30
 """The least recently used entries are removed beyond these."""
+MOST_ENTRY_BYTES = 512 << 20
+"""Larger roll-ups are not kept: while they are written, they are in memory three times."""
 _Key = tuple[str, int, int | None]
 _HEAD = len(MAGIC) + 32 + 32 + 8
 _TABLES = "[0-9a-f]" * 32
@@ -254,6 +256,8 @@ def _read_entry(path: Path) -> RollUps:
 
 def _write_entry(folder: Path, manifests: frozenset[_Key], rollups: RollUps, metadata: TableMetadata) -> None:
     """Write an entry beside its name and put it in place whole; a cache that cannot be written is no error."""
+    if sum(getattr(rollups, field.name).nbytes for field in fields(RollUps)) > MOST_ENTRY_BYTES:
+        return
     listed = sorted(manifests)
     newest = max(map(_age, metadata.snapshots.values()), default=(0, 0))
     document = {"manifests": listed, "snapshot_ids": sorted(metadata.snapshots), "newest": newest}
