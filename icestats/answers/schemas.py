@@ -515,7 +515,7 @@ MANIFEST_REWRITE = pa.schema(
 )
 """One row per figure of a manifest rewrite. If `subject` is a filter, the figure counts the manifests or files that a
 step keeps; if it is a partition field, the manifests whose range contains a key. `after` is null until the manifests
-are rewritten."""
+are rewritten, and where others have changed the table's columns or partition fields meanwhile."""
 
 ESTIMATES = pa.schema(
     _required(pa.string(), "source")

@@ -199,7 +199,9 @@ class SnapshotReader:
         if "usable_blobs" in vars(self):
             yield from self.usable_blobs
             return
-        yield from read_committed_blobs(self.source.storage, self.source.metadata, self.snapshot, self._lose)
+        yield from read_committed_blobs(
+            self.source.storage, self.source.metadata, self.snapshot, self._lose, self.schema
+        )
 
     def _lose(self, error: MetadataError) -> None:
         self._lost = self._lost or error

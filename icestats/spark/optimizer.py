@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from icestats.answers.text import quote_name
@@ -15,7 +15,7 @@ from icestats.spark.connect import refuse_connect
 from icestats.spark.jobs import explained_errors, first_line, watch_jobs
 from icestats.spark.plain_sql import changed_settings, run_sql
 from icestats.spark.session import active
-from icestats.spark.spark_scan import open_in_spark
+from icestats.spark.spark_scan import is_unchanged, open_in_spark
 from icestats.spark.versions import find_version
 
 if TYPE_CHECKING:
@@ -120,6 +120,9 @@ def count_with_spark(
         open_in_spark(spark, source, "to count its rows", version) as (session, name),
         watch_jobs(session, f"icestats: counting {source.name}"),
     ):
+        if version.takes_filters and not is_unchanged(session, source, name):
+            # Since, columns may have taken each other's names, in which Iceberg 1.12 looks up those of a filter.
+            version = replace(version, takes_filters=False)
         counted = f"count(distinct struct({', '.join(map(quote_name, group_by))}))" if group_by else "count(*)"
         counts = ", ".join(f"{counted} filter (where {condition})" for condition in conditions)
         # Not in parentheses: to Spark, `where (true)` behind a table is an alias with the name of a column.

@@ -217,16 +217,22 @@ def _knows(spark: SparkSession, source: Source, catalog: str, version: Version) 
     table = quote_name(catalog, *(source.identifier or ()))
     wanted = snapshot.manifest_list
     query = f"select manifest_list from {table}.snapshots where snapshot_id = {snapshot.snapshot_id}"  # noqa: S608 - names are quoted
-    if not version.is_snapshot:
-        wanted = source.metadata_location
-        query = f"select file from {table}.metadata_log_entries"  # noqa: S608 - names are quoted
     try:
         run_sql(spark, f"refresh table {table}")
+        if not version.is_snapshot:
+            return is_unchanged(spark, source, table)
         found = [str(row[0]) for row in run_sql(spark, query).collect()]
     except spark_errors():
         return False
-    # Of the metadata's versions the last one is the catalog's own.
     return [path.rpartition("/")[2] for path in found[-1:]] == [wanted.rpartition("/")[2]]
+
+
+def is_unchanged(spark: SparkSession, source: Source, table: str) -> bool:
+    """Say whether the metadata of a table, by its quoted name in a session, is the version that is known here."""
+    query = f"select file from {table}.metadata_log_entries"  # noqa: S608 - names are quoted
+    # Of the metadata's versions the last one is the catalog's own.
+    found = [str(row[0]) for row in run_sql(spark, query).collect()][-1:]
+    return [path.rpartition("/")[2] for path in found] == [source.metadata_location.rpartition("/")[2]]
 
 
 def _registering_session(spark: SparkSession, source: Source) -> tuple[str, SparkSession]:

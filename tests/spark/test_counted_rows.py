@@ -205,3 +205,15 @@ def test_groups_of_rows_that_pyiceberg_cannot_read_are_counted(spark, namespace,
     assert counts["parquet"] == counts[file_format]
     with pytest.raises(icestats.UnsupportedError, match="count a join of it in Spark SQL"):
         table.estimate_join(table, "v", actual=True)
+
+
+def test_columns_that_take_each_others_names_after_the_table_was_loaded_are_counted_as_they_were(spark, namespace):
+    """Iceberg 1.12 looks the columns of a filter on a snapshot up by the names that they have now."""
+    name = f"{namespace}.swapped"
+    spark.sql(f"create table {name} (x int, y int) using iceberg tblproperties ('write.format.default' = 'orc')")
+    spark.sql(f"insert into {name} select /*+ coalesce(1) */ * from values (1, 10), (2, 20)")
+    table = icestats.load(name)
+    for old, new in (("x", "z"), ("y", "x"), ("z", "y")):
+        spark.sql(f"alter table {name} rename column {old} to {new}")
+    assert table.estimate("x = 1", actual=True, sources=["table"]).actual == 1
+    assert table.refresh().estimate("x = 10", actual=True, sources=["table"]).actual == 1

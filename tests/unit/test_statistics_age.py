@@ -251,6 +251,22 @@ def test_impala_takes_no_boolean(table):
     assert open_table(table).sketches()["used_by"].to_pylist() == [["Spark", "Trino", "Presto", "icestats"]]
 
 
+def test_spark_does_not_find_the_ndv_of_a_column_that_was_renamed_after_the_tag_it_reads(table):
+    """It is given the name of today, and looks for it among those of the tag."""
+    commit(table, THETA)
+    with table.manage_snapshots() as manage:
+        manage.create_tag(table.current_snapshot().snapshot_id, "before")
+    with table.update_schema() as change:
+        change.rename_column("a", "c")
+    read = []
+    for options in ({"ref": "before"}, {}):
+        opened = open_table(table.refresh(), **options)
+        listed = opened.coverage(engines=["Spark"]).filter(pc.field("statistic") == "NDV").to_pylist()[0]
+        read.append((listed["column"], listed["available"], listed["read_by_engine"]))
+        assert ("Spark" in opened.sketches()["used_by"].to_pylist()[0]) is listed["read_by_engine"]
+    assert read == [("a", True, False), ("c", True, True)]
+
+
 def test_one_ndv_that_is_no_integer_costs_trino_all_of_them(table):
     opened = open_table(table)
     snapshot_id = opened.snapshot.snapshot_id

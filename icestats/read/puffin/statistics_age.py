@@ -98,7 +98,7 @@ def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, 
 
 
 def find_statistics_users(
-    metadata: TableMetadata, ages: Mapping[int, StatisticsAge]
+    metadata: TableMetadata, ages: Mapping[int, StatisticsAge], schema: Schema | None = None
 ) -> Callable[[StatisticsFile, BlobMetadata], tuple[str, ...]]:
     """Return what finds the engines that plan with a listed NDV when they read the snapshot that ages are counted to.
 
@@ -108,6 +108,8 @@ def find_statistics_users(
         The table.
     ages : mapping of int to StatisticsAge
         From `count_ages`.
+    schema : Schema, optional
+        What the snapshot is read with; by default the table's current one.
 
     Returns
     -------
@@ -132,9 +134,11 @@ def find_statistics_users(
         age = ages.get(file.snapshot_id)
         if age is None or not _has_ndv(entry):
             return ()
-        field = metadata.schema.get(entry.field_ids[0])
+        field, own = (one.get(entry.field_ids[0]) for one in (metadata.schema, schema or metadata.schema))
+        # Spark is given the column's name of today, and looks for it among those that it reads the snapshot with.
+        is_renamed = field is not None and own is not None and own.name != field.name
         uses = {
-            "Spark": age.commits == 0 and (field is None or is_found_by_spark(field.name)),
+            "Spark": age.commits == 0 and not is_renamed and (field is None or is_found_by_spark(field.name)),
             "Trino": age.commits in for_trino,
             "Impala": field is not None and field.type != "boolean" and newest.get(entry.field_ids) == age.commits,
         }

@@ -210,6 +210,7 @@ def read_committed_blobs(
     metadata: TableMetadata,
     snapshot: Snapshot | None,
     on_damage: Callable[[MetadataError], None] | None = None,
+    schema: Schema | None = None,
 ) -> Iterator[CommittedBlob]:
     """Yield the blobs of every registered statistics file, the files nearest to the snapshot first.
 
@@ -223,6 +224,8 @@ def read_committed_blobs(
         The snapshot that ages are counted from.
     on_damage : callable, optional
         Takes the error of a file that is then left out; by default it is raised.
+    schema : Schema, optional
+        What the snapshot is read with; by default the table's current one.
 
     Raises
     ------
@@ -232,7 +235,7 @@ def read_committed_blobs(
     ages = count_ages(metadata, snapshot)
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
     merged, moved = find_merged(metadata, ages), metadata.find_moved()
-    find_users, presto_file = find_statistics_users(metadata, ages), find_presto_file(metadata, snapshot)
+    find_users, presto_file = find_statistics_users(metadata, ages, schema), find_presto_file(metadata, snapshot)
     count, room = 0, BlobRoom()
     files = sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages)))
     for number, file in enumerate(files):

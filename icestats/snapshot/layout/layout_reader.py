@@ -86,8 +86,12 @@ def rewrite_manifests(
         counts = run_rewrite_manifests(reader.source, statements, spark)
         source = reopen_source(reader.source)
         now = SnapshotReader(source, source.metadata.find_snapshot(), source.metadata.schema)
-        files = _read_file_set(now, wanted)
-        after = compare(filters, files, files), build_field_layouts(files, now.schema)[:count]
+        # Others may have written since: filters know the specs of then, and there are fields of live files alone.
+        if (now.schema, source.metadata.specs) == (reader.schema, metadata.specs):
+            files = _read_file_set(now, wanted)
+            ids = [field.field_id for field in files.partition_fields]
+            by_id = dict(zip(ids, build_field_layouts(files, now.schema), strict=False))  # behind them are columns
+            after = compare(filters, files, files), [by_id.get(field.field_id) for field in before.partition_fields]
     return ManifestRewrite(
         table=reader.source.name,
         statements=statements,

@@ -361,7 +361,7 @@ def _count_files(step: str, files: FileSet, total: int, kept: Longs) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One figure, before, as predicted, and after; None: the rewrite has not been run."""
+    """One figure, before, as predicted, and after; None: not run, or others have changed what it is about."""
 
     subject: str
     """A filter, or a partition field."""
@@ -419,7 +419,7 @@ class ManifestRewrite:
 def build_outcomes(
     workload: Sequence[Comparison],
     fields: Sequence[tuple[FieldLayout, FieldLayout]],
-    after: tuple[Sequence[Comparison], Sequence[FieldLayout]] | None,
+    after: tuple[Sequence[Comparison], Sequence[FieldLayout | None]] | None,
 ) -> tuple[Outcome, ...]:
     """Build the figures of a rewrite.
 
@@ -430,7 +430,7 @@ def build_outcomes(
     fields : sequence of tuple of FieldLayout
         Each partition field's overlap before, and as predicted.
     after : tuple, optional
-        The funnels (`now`) and overlaps of the rewritten table.
+        The funnels (`now`) and overlaps of the rewritten table; None of a field that no file has any more.
     """
     counts, layouts = ((), ()) if after is None else after
     found = []
@@ -439,7 +439,8 @@ def build_outcomes(
             came = counts[place].now[step].kept if after is not None else None
             found.append(Outcome(comparison.row_filter, f"{now.step} kept", now.kept, then.kept, came))
     for place, (before, predicted) in enumerate(fields):
-        mean = layouts[place].manifests.mean if after is not None else None
+        layout = layouts[place] if after is not None else None
+        mean = None if layout is None else layout.manifests.mean
         name = "manifests that a key lies in, mean"
         found.append(Outcome(before.name, name, before.manifests.mean, predicted.manifests.mean, mean))
     return tuple(found)
