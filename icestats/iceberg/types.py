@@ -26,6 +26,10 @@ _SIMPLE |= {"boolean", "int", "long", "float", "double", "date", "time", "string
 _EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
 _UNSCALED = Context(prec=80)
 MICROS_A_DAY = 86_400_000_000
+MICROS_AN_HOUR = MICROS_A_DAY // 24
+LEAST_WRAPPED_HOUR = (1 << 32) - 1 - (1 << 63) // MICROS_AN_HOUR
+"""Hours of a partition from here on, and from below its negative down, may be of times whose hour is no int: writers
+wrap it. An int ends in the year 246,953; microseconds in a long go on to the year 294,247."""
 UNITS_A_DAY = {
     "date": 1,
     "timestamp": MICROS_A_DAY,

@@ -33,6 +33,7 @@ from icestats.iceberg.filters.predicates import (
 )
 from icestats.iceberg.filters.value_sets import build_values
 from icestats.iceberg.metadata_json import find_source_ids, read_document
+from icestats.iceberg.types import LEAST_WRAPPED_HOUR, MICROS_AN_HOUR
 
 _BUCKET_OPERATORS = frozenset({"=", "in", "is null", "is not null"})
 _UNTOLD = frozenset({"!=", "not in"})
@@ -238,11 +239,10 @@ def _find_wrapped(field: IcebergPartitionField, kind: IcebergType) -> Wrapped | 
         top = _find_top(field.transform, kind)
         return None if top is None else Wrapped(field.source_id, top, 1)
     if isinstance(field.transform, HourTransform) and str(kind) in ("timestamp", "timestamptz"):
-        return Wrapped(field.source_id, (1 << 32) - 1 - (1 << 63) // _HOUR_US, _HOUR_US)
+        return Wrapped(field.source_id, LEAST_WRAPPED_HOUR, MICROS_AN_HOUR)
     return None
 
 
-_HOUR_US = 3_600_000_000
 _BITS = {"int": 32, "long": 64}
 
 

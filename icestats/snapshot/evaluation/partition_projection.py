@@ -32,6 +32,7 @@ from icestats.iceberg.filters.value_sets import (
     is_discrete,
 )
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, split_transform
+from icestats.iceberg.types import LEAST_WRAPPED_HOUR, MICROS_AN_HOUR
 from icestats.iceberg.value_order import Floats, Longs, Mask
 from icestats.snapshot.evaluation.evaluator import may_match, must_match
 from icestats.snapshot.evaluation.partition_groups import SpecGroups, group_keys
@@ -160,7 +161,6 @@ def _without_earlier(interval: Interval) -> Interval:
 
 _BITS = {"int": (32,), "long": (32, 64)}
 """Of whole numbers as they may have been when rows were written: an int may be a long since."""
-_HOUR_US = 3_600_000_000
 
 
 def _project_wrapped(
@@ -192,10 +192,9 @@ def _find_wrapped(kind: str, field: PartitionField) -> Iterator[tuple[Interval, 
             if cut < least:
                 yield Interval(below(least), above(cut + width - 1)), _one(cut + (1 << bits))
     if field.transform == "hour" and kind in ("timestamp", "timestamptz"):
-        # Hours are an int, which ends in the year 246,953; microseconds in a long go on to the year 294,247.
-        most, last = 1 << 31, (1 << 63) // _HOUR_US
-        yield Interval(below(most * _HOUR_US), TOP), Interval(below(-most), above(last - 2 * most))
-        yield Interval(BOTTOM, below(-most * _HOUR_US)), Interval(below(2 * most - last - 1), above(most - 1))
+        most = 1 << 31
+        yield Interval(below(most * MICROS_AN_HOUR), TOP), Interval(below(-most), below(-LEAST_WRAPPED_HOUR))
+        yield Interval(BOTTOM, below(-most * MICROS_AN_HOUR)), Interval(below(LEAST_WRAPPED_HOUR), below(most))
 
 
 def _one(value: int) -> Interval:

@@ -118,20 +118,16 @@ def check_footers(storage: FileReader, paths: Iterable[str]) -> None:
     MetadataError
         A file is missing, or its footer is damaged.
     """
-    checked: set[object] = set()
     lock = threading.Lock()
 
     def check(path: str) -> None:
         row = {"file_path": path, "file_size_in_bytes": storage.size(path)}
         tail, _ = _read_tail(storage, row)
         with lock:
-            file = file_of(path)
-            if file not in checked:
-                _parse(tail, row)
-                checked.add(file)
+            _parse(tail, row)
 
     with ThreadPoolExecutor(_READERS, thread_name_prefix="icestats-footers") as pool:
-        list(pool.map(check, dict.fromkeys(paths)))
+        list(pool.map(check, {file_of(path): path for path in paths}.values()))
 
 
 def _read_tail(storage: FileReader, row: Mapping[str, Any]) -> tuple[bytes, int]:
