@@ -232,15 +232,15 @@ def read_range(stream: InputStream | BinaryIO, location: str, offset: int, lengt
     return bytes(stream.read(wanted))
 
 
-def expanded_limit(size_bytes: int) -> int:
-    """Return how many bytes so many compressed ones may expand to; what has more is refused.
+def expanded_limit(size_bytes: int, free_bytes: int = FREE_SIZE_BYTES) -> int:
+    """Return how many bytes so many compressed ones may expand to, a few of them to `free_bytes`; more is refused.
 
     Examples
     --------
     >>> expanded_limit(1_000), expanded_limit(1_000_000)
     (67108864, 256000000)
     """
-    return max(FREE_SIZE_BYTES, MAX_RATIO * size_bytes)
+    return max(free_bytes, MAX_RATIO * size_bytes)
 
 
 def check_value_count(data: bytes, most: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from icestats.errors import UnsupportedError
+from icestats.iceberg import storage
 from icestats.read.manifests import group_store, manifest_pool
 from icestats.read.manifests.manifests import read_file_metrics, read_files, read_rollups
 from tests.avro_bytes import varint
@@ -74,7 +75,7 @@ def test_many_manifests_do_not_inflate_without_end(read, monkeypatch):
 def test_partitions_by_columns_take_no_more_than_their_manifests_tell(monkeypatch):
     """30,000 partitions of 1,000 columns, of 70 kB, took 10 GB."""
     monkeypatch.setattr(manifest_pool, "FREE_GROUPS_BYTES", 2_000)
-    monkeypatch.setattr(manifest_pool, "MAX_RATIO", 0)
+    monkeypatch.setattr(storage, "MAX_RATIO", 0)
     monkeypatch.setattr(group_store, "_WHOLE_SIZE", 1)
     refused("rollups", WHOLE["deflate"], 1, "manifests and partitions by 4 columns take more than 2 kB")
 

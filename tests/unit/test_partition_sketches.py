@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from icestats.commit.puffin_writer import NewBlob, write_puffin
 from icestats.errors import PuffinFormatError
+from icestats.iceberg import storage
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import to_arrow_type
 from icestats.read.puffin import committed_partitions
@@ -86,7 +87,7 @@ def test_what_the_sketches_of_partitions_expand_to_together_is_limited(monkeypat
     reader, blobs = committed(write_partition_sketches(parts, k=200, lg_k=12))
     found = read_partition_index(reader, blobs, column())
     expanded = sum(len(one.theta) + len(one.kll) + len(one.frequent_items) for one in parts.values())
-    monkeypatch.setattr(committed_partitions, "MAX_RATIO", 0)
+    monkeypatch.setattr(storage, "MAX_RATIO", 0)
     for most, entries in ((expanded // 2, found.index.partitions[:10]), (expanded, found.index.partitions)):
         monkeypatch.setattr(committed_partitions, "FREE_SKETCHES_BYTES", most)
         assert read_merged_sketches(reader, found, entries).partition_count == len(entries)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from icestats.errors import MetadataError, UnsupportedError
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, MAX_RATIO, FileReader, local_path
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit, local_path
 from icestats.read.avro.avro_file import Batch
 
 Progress = Callable[[int, int], None]
@@ -18,11 +18,11 @@ _Result = TypeVar("_Result")
 _REMOTE_READERS = 8
 """How many manifests on remote storage are read at one time, at least."""
 FREE_SIZE_BYTES, FREE_TEXT_BYTES = 512 << 20, 128 << 20
-"""All manifests together may expand to `MAX_RATIO` times their length, or to this many bytes if that is more; ..."""
+"""All manifests together may expand to this many bytes, or to more by their length (`expanded_limit`); ..."""
 MAX_TEXT_RATIO = 64
 """... what is kept of them of paths, bounds and partitions to less, as it is copied several times."""
 FREE_GROUPS_BYTES = 1 << 30
-"""Their statistics by manifest, partition and column may take `MAX_RATIO` times their length, or so many bytes."""
+"""Their statistics by manifest, partition and column may take so much, or more by their length: `expanded_limit`."""
 FREE_ENTRIES, ENTRY_SIZE_BYTES = 1 << 18, 4
 """They may have so many entries, or one in so many bytes of their length: each has a path of its own."""
 
@@ -53,10 +53,10 @@ class ManifestRoom:
 
     def __init__(self, manifests: Sequence[ManifestToRead]) -> None:
         self._length = sum(max(manifest.length, 0) for manifest in manifests)
-        self._most_bytes = max(FREE_SIZE_BYTES, MAX_RATIO * self._length)
+        self._most_bytes = expanded_limit(self._length, FREE_SIZE_BYTES)
         self._most_entries = max(FREE_ENTRIES, self._length // ENTRY_SIZE_BYTES)
         self.most_text_bytes = max(FREE_TEXT_BYTES, MAX_TEXT_RATIO * self._length)
-        self.most_group_bytes = max(FREE_GROUPS_BYTES, MAX_RATIO * self._length)
+        self.most_group_bytes = expanded_limit(self._length, FREE_GROUPS_BYTES)
         self._inflated = self._entries = self._text = self._kept = 0
 
     def take(self, batch: Batch, path: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from icestats.errors import PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import Field
-from icestats.iceberg.storage import MAX_RATIO, FileReader
+from icestats.iceberg.storage import FileReader, expanded_limit
 from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import decode_value
 from icestats.read.puffin.puffin import damage_at
@@ -40,7 +40,7 @@ from icestats.stats.theta import ThetaSketch
 _READ_AHEAD_BYTES = 64 << 10
 _GAP_BYTES = 64 << 10
 FREE_SKETCHES_BYTES = 256 << 20
-"""The sketches of partitions that are read together may expand to `MAX_RATIO` times their length, or to so much."""
+"""Sketches of partitions that are read together may expand to so much, or to more by their length: `expanded_limit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ def _read_each(
 
     PuffinFormatError where they expand to too much together: each may to a little, and all of them are held.
     """
-    most = max(FREE_SKETCHES_BYTES, MAX_RATIO * sum(entry.end - entry.offset for entry in entries))
+    most = expanded_limit(sum(entry.end - entry.offset for entry in entries), FREE_SKETCHES_BYTES)
     size = 0
     for begin, end, span in find_spans(entries, _GAP_BYTES):
         data = storage.read(committed.statistics_path, committed.body_offset + begin, end - begin)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
-from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, MAX_RATIO, FileReader
+from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
 from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
@@ -61,7 +61,7 @@ _BLOB_SIZE_BYTES = 256
 _DAMAGED = 1 << 14
 """What a footer counts that has been read in vain."""
 FREE_BLOBS_BYTES = 512 << 20
-"""All blobs together may expand to `MAX_RATIO` times the length of their files, or to this many bytes."""
+"""All blobs together may expand to this many bytes, or to more by the length of their files: `expanded_limit`."""
 _DAMAGED_BYTES = 16 << 20
 """What a blob counts that has been read in vain."""
 _NO_COLUMNS = "not column statistics"
@@ -81,7 +81,7 @@ class BlobRoom:
 
     def read(self, storage: FileReader, blob: PuffinBlob, path: str, most_bytes: int) -> bytes:
         """Return a blob's bytes; raise PuffinFormatError where the others have too many, or it is damaged."""
-        most, place, size = max(FREE_BLOBS_BYTES, MAX_RATIO * self.file_bytes), (path, blob.offset), _DAMAGED_BYTES
+        most, place, size = expanded_limit(self.file_bytes, FREE_BLOBS_BYTES), (path, blob.offset), _DAMAGED_BYTES
         if place not in self._known and self._used_bytes > most:
             raise PuffinFormatError(
                 f"{blob.label} is not read: other blobs expand to more than {most:,} bytes", path, blob.offset
