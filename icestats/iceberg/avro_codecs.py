@@ -63,8 +63,8 @@ def _deflate() -> Inflate:
 
     def inflate(data: memoryview, limit: int) -> bytes | bytearray:
         nonlocal guess
-        # libdeflate wants the room beforehand, and does not say whether it was too little or the data bad.
-        for room in (guess, 8 * guess):
+        # libdeflate wants the room beforehand (0 is no error), does not say whether it was too little or the data bad.
+        for room in (guess, 8 * guess) if limit else ():
             try:
                 out: bytearray = deflate_decompress(data, min(room, limit, _DEFLATE_RATIO * len(data)))
             except DeflateError:

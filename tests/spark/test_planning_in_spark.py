@@ -9,6 +9,7 @@ import pytest
 import icestats
 from icestats.errors import UnsupportedError
 from icestats.snapshot.layout.maintenance import Maintenance
+from icestats.spark.table_writes import run_rewrite_manifests
 from tests.spark_versions import SPARK
 
 pytestmark = pytest.mark.spark
@@ -114,6 +115,44 @@ def test_a_rewrite_of_manifests_brings_what_was_predicted(spark, demo_home):
         assert set(table.refresh().plan("day = 3").partition_filters.values()) == {"day = 3"}
     finally:
         spark.sql("DROP TABLE icestats.demo.rewritten")
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "kept", "mean"),
+    [
+        ("", "ALTER TABLE {} ADD PARTITION FIELD id", False, False),
+        ("", "ALTER TABLE {} DROP COLUMN id", False, False),
+        ("", "DELETE FROM {}", True, False),
+        ("ALTER TABLE {} ADD PARTITION FIELD id", "DELETE FROM {} WHERE part = 1", True, True),
+    ],
+)
+def test_a_rewrite_that_others_have_written_behind_is_answered(spark, monkeypatch, before, behind, kept, mean):
+    """It is done then: figures of today are shown where they are of the fields and filters that were asked about."""
+    name = "icestats.demo.written_behind"
+
+    def change(statement: str) -> None:
+        spark.sql(statement.format(name))
+        if "FIELD" in statement:
+            spark.sql(f"INSERT INTO {name} VALUES (1, 1)")
+
+    def rewrite(*arguments: Any) -> tuple[int, int]:
+        counts = run_rewrite_manifests(*arguments)
+        change(behind)
+        return counts
+
+    try:
+        spark.sql(f"CREATE TABLE {name} (part BIGINT, id BIGINT) USING iceberg PARTITIONED BY (part)")
+        for _ in range(3):
+            spark.sql(f"INSERT INTO {name} SELECT id % 4, id FROM range(12)")
+        if before:
+            change(before)
+        monkeypatch.setattr("icestats.spark.table_writes.run_rewrite_manifests", rewrite)
+        done = icestats.load(name).rewrite_manifests(workload=["part = 2 and id > 5"], dry_run=False)
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+    assert done.is_done
+    after = {(outcome.subject, outcome.figure.partition(" ")[0]): outcome.after for outcome in done.outcomes}
+    assert (after["part = 2 and id > 5", "data"] is not None, after["part", "manifests"] is not None) == (kept, mean)
 
 
 def test_a_table_is_partitioned_anew_by_the_statements_of_what_if(spark, demo_home):

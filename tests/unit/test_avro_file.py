@@ -176,10 +176,11 @@ def test_bombs_are_defused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "more than 1,048,576 bytes" in str(error_of(container(codec, (1, bomb))))
 
 
-def test_many_blocks_are_no_way_around_the_limit() -> None:
+@pytest.mark.parametrize(("block_mib", "count", "left"), [(3, 22, "1,048,576"), (1, 65, "0")])
+def test_many_blocks_are_no_way_around_the_limit(block_mib: int, count: int, left: str) -> None:
     """A file may inflate to a multiple of its length only, all blocks together."""
-    block = (1, deflate(bytes(3 << 20)))
-    assert "more than 1,048,576 bytes" in str(error_of(container("deflate", *[block] * 22)))
+    block = (1, deflate(bytes(block_mib << 20)))
+    assert f"inflates to more than {left} bytes" in str(error_of(container("deflate", *[block] * count)))
 
 
 def test_a_snappy_block_may_not_claim_to_be_huge() -> None:

@@ -233,41 +233,6 @@ def test_only_manifests_of_the_current_spec_are_rewritten(catalog):
         table.rewrite_manifests(sort_by="by_a")
 
 
-@pytest.mark.parametrize("change", ["spec", "column", "rows", "field"])
-def test_a_rewrite_that_others_have_written_behind_is_answered(mixed_table, catalog, monkeypatch, change):
-    """It is done then: figures of today are shown where they are of the fields and filters that were asked about."""
-    made = catalog.load_table("db.mixed")
-    if change == "field":
-        with made.update_spec() as update:
-            update.add_field("id", IdentityTransform(), "by_id")
-        mixed_table = mixed_table.refresh()
-        made.append(pa.table({"part": pa.array([1], pa.int64()), "id": pa.array([1], pa.int64())}))
-
-    def rewrite(*_arguments):
-        if change == "spec":
-            with made.update_spec() as update:
-                update.add_field("id", IdentityTransform(), "by_id")
-            made.append(pa.table({"part": pa.array([1], pa.int64()), "id": pa.array([1], pa.int64())}))
-        elif change == "column":
-            with made.update_schema() as update:
-                update.delete_column("id")
-        else:
-            made.delete("part >= 0" if change == "rows" else "id = 1")
-        return 12, 1
-
-    monkeypatch.setattr("icestats.spark.table_writes.run_rewrite_manifests", rewrite)
-    done = mixed_table.rewrite_manifests(workload=["part = 2 and id > 5"], dry_run=False)
-    assert "12 manifests rewritten, 1 made of them" in repr(done)
-    after = {(outcome.subject, outcome.figure.partition(" ")[0]): outcome.after for outcome in done.outcomes}
-    kept, mean = after["part = 2 and id > 5", "data"], after["part", "manifests"]
-    assert (kept is None, mean is None) == {
-        "spec": (True, True),
-        "column": (True, True),
-        "rows": (False, True),
-        "field": (False, False),
-    }[change]
-
-
 @pytest.mark.parametrize(("commits", "late", "widens"), [(([1], [3], [2]), 1, False), (([1, 2, 3],) * 3, 4, True)])
 def test_late_files_in_manifests_of_their_own_days_widen_none(catalog, load, commits, late, widens):
     schema = Schema(NestedField(1, "at", DateType()))

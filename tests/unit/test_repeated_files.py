@@ -69,6 +69,12 @@ def test_only_data_files_are_compared_and_by_their_whole_path(
     assert [one.evidence.split()[0] for one in found] == ([str(repeated)] if repeated else [])
 
 
+def test_of_a_path_of_any_length_the_beginning_is_named() -> None:
+    files = pa.table({"content": ["data"] * 2, "file_path": ["s3://" + "a" * 5_000] * 2})
+    (found,) = find_repeated_files(files)
+    assert 1_000 < len(found.evidence) < 1_100
+
+
 def test_statistics_count_its_rows_twice_and_say_so(table: icestats.Table, path: str) -> None:
     plan = prepare_scan(table._source, table.snapshot, table.schema, by_partition=False)
     found = scan_here(plan, Sizes(200, 12, 200, 12))

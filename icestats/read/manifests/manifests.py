@@ -90,7 +90,7 @@ def find_repeated_files(files: pa.Table) -> tuple[Finding, ...]:
         return ()
     counts = pc.value_counts(paths)
     first = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0].as_py()
-    what = f"{counted(repeated, 'live entry', 'live entries')} beside the first of its data file, such as {first}"
+    what = f"{counted(repeated, 'live entry', 'live entries')} beside the first of its data file, such as {first:.1000}"
     return (
         Finding(
             "error", "data files are in the table twice: every reader reads their rows as often", what, subject="files"

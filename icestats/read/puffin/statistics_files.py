@@ -240,27 +240,18 @@ def read_committed_blobs(
     files = sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages)))
     for number, file in enumerate(files):
         entries = {(b.type, b.field_ids, b.snapshot_id): b for b in reversed(file.blobs)}
+        refusal = _find_refusal(file.statistics_path, number, count, len(files))
         try:
-            if count > MAX_TABLE_BLOBS:
-                raise MetadataError(
-                    f"other files of the table have {count:,} blobs, or footers as long, expected "
-                    f"{MAX_TABLE_BLOBS:,} at most",
-                    file.statistics_path,
-                )
-            if number == MAX_TABLE_FILES:
-                raise MetadataError(
-                    f"the table has {len(files):,} statistics files, expected {MAX_TABLE_FILES:,} at most: this "
-                    "one and those of farther snapshots are not read",
-                    file.statistics_path,
-                )
+            if refusal is not None:
+                raise refusal
             footer = read_puffin_footer(storage, file.statistics_path)
         except MetadataError as error:
             if on_damage is None:
                 raise
             on_damage(error)
-            count += _DAMAGED if isinstance(error, PuffinFormatError) else 0
-            if count > MAX_TABLE_BLOBS or number == MAX_TABLE_FILES:
+            if error is refusal:
                 return
+            count += _DAMAGED if isinstance(error, PuffinFormatError) else 0
             continue
         room.file_bytes += footer.file_size_bytes
         count += max(len(footer.blobs), footer.payload_size_bytes // _BLOB_SIZE_BYTES)
@@ -285,6 +276,23 @@ def read_committed_blobs(
                 is_merged=blob.type == THETA and (blob.snapshot_id, blob.field_ids) in merged,
                 room=room,
             )
+
+
+def _find_refusal(path: str, number: int, blob_count: int, file_count: int) -> MetadataError | None:
+    """Return why a statistics file, and those of farther snapshots, are not read; None if it is."""
+    if blob_count > MAX_TABLE_BLOBS:
+        return MetadataError(
+            f"other files of the table have {blob_count:,} blobs, or footers as long, expected {MAX_TABLE_BLOBS:,} at "
+            "most",
+            path,
+        )
+    if number == MAX_TABLE_FILES:
+        return MetadataError(
+            f"the table has {file_count:,} statistics files, expected {MAX_TABLE_FILES:,} at most: this one and those "
+            "of farther snapshots are not read",
+            path,
+        )
+    return None
 
 
 def _is_seen(blob: PuffinBlob) -> bool:
