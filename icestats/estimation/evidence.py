@@ -205,7 +205,7 @@ class Evidence:
         reader = self.reader
         rollups, columns = reader.read_manifest_rollups(field_ids)
         live, cells = _choose(rollups.manifests, rollups.manifest_cells, self._holds_data, len(columns))
-        built = build_groups("manifest", live, cells, columns, self._trust(field_ids))
+        built = build_groups("manifest", live, cells, columns, self._trust(field_ids), imported=self.reader.imported)
         by_spec = group_manifests(self._data_manifests, reader.source.metadata.specs, reader.schema)
         return GroupedEvidence(built, by_spec, self._deletes.over(built.row_counts), self._manifest_bytes)
 
@@ -214,7 +214,9 @@ class Evidence:
         partitions, cells = self._partitions
         named = zip(_LIVE, ("data_record_count", "total_data_file_size_in_bytes", "data_file_count"), strict=True)
         live = pa.table({name: partitions[own] for name, own in named})
-        built = build_groups("partition", live, cells, self.reader.schema.columns, self._trust(field_ids))
+        built = build_groups(
+            "partition", live, cells, self.reader.schema.columns, self._trust(field_ids), imported=self.reader.imported
+        )
         by_spec = self._group_values(partitions)
         return GroupedEvidence(built, by_spec, self._deletes.of_partitions(partitions), self._partition_bytes)
 
@@ -223,7 +225,9 @@ class Evidence:
         rollups, columns = self.reader.read_manifest_rollups(field_ids)
         manifests = rollups.manifests.filter(pa.array(self._holds_data))
         live = pa.table({name: [sum_column(manifests, name)] for name in _LIVE})
-        built = build_groups("table", live, rollups.table_cells, columns, self._trust(field_ids))
+        built = build_groups(
+            "table", live, rollups.table_cells, columns, self._trust(field_ids), imported=self.reader.imported
+        )
         return GroupedEvidence(built, [], self._deletes.over(built.row_counts), self._manifest_bytes)
 
     def read_files(self, question: Question) -> GroupedEvidence:
@@ -273,6 +277,7 @@ class Evidence:
         for field in fields:
             known = {name: _of_column(files, name, field.field_id) for name in (*PLANNING_STATISTICS, "column_size")}
             metrics = build_metrics(field, to_numpy(files["record_count"]), known)
+            metrics = metrics.without_milliseconds() if reader.imported else metrics
             columns[field.field_id] = build_column_evidence(metrics, rows, known["column_size"])
         groups = GroupEvidence("data file", rows, as_floats(files["file_size_in_bytes"]), columns)
         read = sum_column(manifests, "manifest_length") + (0 if deletes is None else deletes.bytes_read)

@@ -339,12 +339,19 @@ class SnapshotReader:
         """Return `schemas.COLUMNS`."""
         # First, so that roll-ups by manifest find the footers read.
         figures = self._read_figures()
-        return build_column_table(self.manifest_files, self.manifest_rollups, self.schema, figures, self.moved)
+        return build_column_table(
+            self.manifest_files, self.manifest_rollups, self.schema, figures, self.moved, self.imported
+        )
 
     @cached_property
     def moved(self) -> frozenset[int]:
         """The columns of which data files' statistics prove nothing: `TableMetadata.find_moved`."""
         return self.source.metadata.find_moved()
+
+    @property
+    def imported(self) -> bool:
+        """Whether files of elsewhere may have been taken in, as by `add_files`, which leaves a name mapping."""
+        return self.source.metadata.name_mapping is not None
 
     def _read_figures(self) -> CommittedFigures:
         """Return the figures of committed statistics: of each kind and column from the nearest blob that can be used.
@@ -564,10 +571,11 @@ def build_column_table(
     schema: Schema,
     committed: CommittedFigures,
     moved: Collection[int] = (),
+    imported: bool = False,
 ) -> pa.Table:
     """Build `schemas.COLUMNS` from the roll-up over all manifests and the figures of committed statistics.
 
-    Of columns that are `moved` data files are taken to say nothing.
+    Of columns that are `moved` data files are taken to say nothing; `imported` files may have bounds in milliseconds.
     """
     is_data = pc.equal(manifest_files["content"], "data")
     return build_columns(
@@ -578,6 +586,7 @@ def build_column_table(
         has_deletes=_has_deletes(manifest_files, rollups),
         committed=committed,
         moved=moved,
+        imported=imported,
     )
 
 

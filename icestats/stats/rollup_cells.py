@@ -111,6 +111,20 @@ NO_LENGTH = "not applicable: only strings and binaries have lengths"
 _MOVED = "unknown: the name mapping gives an earlier name of the column to another one, so files may be read otherwise"
 
 
+_MILLISECONDS = "unknown: may be in milliseconds, as add_files leaves bounds of timestamps, before 1970-02-20 otherwise"
+_FIRST_DAYS = 1 << 42
+IN_MICROSECONDS = ("timestamp", "timestamptz")
+
+
+def may_be_milliseconds(lower: Any) -> Any:
+    """Say of lower bounds of timestamps whether they, and upper bounds beside them, may be in milliseconds.
+
+    Iceberg's `add_files`, `migrate` and `snapshot` copy them so from files whose timestamps are: what is then read as
+    before 1970-02-20 may be any time before 2109.
+    """
+    return lower < _FIRST_DAYS
+
+
 def build_columns(
     cells: pa.Table,
     columns: Sequence[Field],
@@ -120,6 +134,7 @@ def build_columns(
     has_deletes: bool,
     committed: CommittedFigures,
     moved: Collection[int] = (),
+    imported: bool = False,
 ) -> pa.Table:
     """Build the table of columns from their roll-up.
 
@@ -139,6 +154,8 @@ def build_columns(
         Figures from committed statistics, by field id.
     moved : collection of int
         Columns of which data files say nothing that holds: `TableMetadata.find_moved`.
+    imported : bool
+        Whether files may have been taken in whose bounds `may_be_milliseconds`.
 
     Returns
     -------
@@ -161,8 +178,9 @@ def build_columns(
             if figure is not None and figure.is_current:
                 row[statistic], provenance[statistic] = figure.value, figure.provenance
                 continue
-            if field.field_id in moved:
-                provenance[statistic] = _MOVED
+            lower = known["lower_bound"][0][i].as_py() if imported and statistic.endswith("_bound") else None
+            if field.field_id in moved or (lower is not None and _is_early(field, lower)):
+                provenance[statistic] = _MOVED if field.field_id in moved else _MILLISECONDS
                 continue
             row[statistic] = values[i].as_py()
             if lacking[i]:
@@ -183,6 +201,10 @@ def build_columns(
             row["ndv"], provenance["ndv"] = limit_ndv(row, provenance["ndv"])
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
     return pa.Table.from_pylist(rows, COLUMNS)
+
+
+def _is_early(field: Field, lower: bytes) -> bool:
+    return field.type in IN_MICROSECONDS and may_be_milliseconds(int.from_bytes(lower, "little", signed=True))
 
 
 def _count_null_structs(row: dict[str, Any], field: Field, record_count: int, provenance: dict[str, str]) -> None:

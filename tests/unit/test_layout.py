@@ -91,6 +91,12 @@ def test_findings_name_the_statement_and_what_if_says_what_it_brings(mixed_table
     ordered = layout.what_if(["part = 2 and id < 100"], sort_by="id").to_arrow().to_pylist()
     assert ordered[-1]["kept_now"] == 12
     assert ordered[-1]["kept_then"] <= 2
+    # A plan skips no manifest by the bounds of columns before the statistics of manifests are committed.
+    assert "manifests by column bounds" not in [step.step for step in mixed_table.plan("id < 100").steps]
+    for change in ({"regroup": "part"}, {"sort_by": "id"}, {"partition_by": "part"}):
+        assert "manifests by column bounds as if their statistics were committed" in repr(
+            layout.what_if(["id < 100"], **change)
+        )
     preview = mixed_table.rewrite_manifests(sort_by="part", manifest_size_bytes=size, workload=["part = 2"])
     assert not preview.is_done
     assert preview.to_arrow()["after"].null_count == preview.to_arrow().num_rows

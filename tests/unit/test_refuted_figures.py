@@ -334,3 +334,13 @@ def test_bounds_in_milliseconds_are_named_as_the_cause(
     assert finding.severity == "error"
     assert "column 'at': values beyond the bounds of data files, in milliseconds by add_files" in finding.evidence
     assert "set read.parquet.vectorization.enabled to false, then rewrite these files" in finding.evidence
+    made.transaction().set_properties({"schema.name-mapping.default": "[]"}).commit_transaction()
+    made.append(pa.table({"at": pa.array([1_893_456_000_000_000], pa.timestamp("us", "UTC"))}))
+    table = load("db.migrated")
+    for row_filter, rows_read in (("at < '2020-06-01T00:00:00Z'", 1), ("at > '1990-01-01T00:00:00Z'", 3)):
+        for one in table.estimate(row_filter):
+            assert one.rows_lower is None or one.rows_lower <= rows_read <= one.rows_upper, (row_filter, one)
+    known = table.columns().to_pylist()[0]
+    assert known["lower_bound"] is known["upper_bound"] is None
+    assert known["null_value_count"] == 0
+    assert "milliseconds" in dict(known["provenance"])["upper_bound"]

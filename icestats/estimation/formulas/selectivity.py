@@ -110,7 +110,13 @@ class GroupEvidence:
 
 
 def build_groups(
-    unit: str, live: pa.Table, cells: pa.Table, columns: Sequence[Field], field_ids: Collection[int]
+    unit: str,
+    live: pa.Table,
+    cells: pa.Table,
+    columns: Sequence[Field],
+    field_ids: Collection[int],
+    *,
+    imported: bool = False,
 ) -> GroupEvidence:
     """Build groups from a roll-up.
 
@@ -126,6 +132,8 @@ def build_groups(
         The columns of the cells.
     field_ids : collection of int
         The columns that are wanted.
+    imported : bool
+        Whether files may have been taken in whose bounds are in milliseconds.
     """
     rows, files = as_floats(live["record_count"]), to_numpy(live["live_file_count"])
     found: dict[int, ColumnEvidence] = {}
@@ -133,6 +141,7 @@ def build_groups(
         if field.field_id in field_ids:
             column = cells.take(pa.array(np.arange(len(rows), dtype=np.int64) * len(columns) + place))
             metrics = cell_metrics(column, field, files, to_numpy(live["record_count"]))
+            metrics = metrics.without_milliseconds() if imported else metrics
             sizes = known_values(column, "column_size", files)[0]
             found[field.field_id] = build_column_evidence(metrics, rows, sizes)
     return GroupEvidence(unit, rows, as_floats(live["file_size_in_bytes"]), found)

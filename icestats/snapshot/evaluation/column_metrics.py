@@ -16,7 +16,7 @@ from icestats.answers.arrays import combine_chunks, to_numpy
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
 from icestats.iceberg.value_order import Keys, Longs, Mask, build_keys, build_value_keys
-from icestats.stats.rollup_cells import known_values
+from icestats.stats.rollup_cells import IN_MICROSECONDS, known_values, may_be_milliseconds
 
 MISSING = -1
 _COUNTS = ("value_count", "null_value_count", "nan_value_count")
@@ -55,6 +55,14 @@ class ColumnMetrics:
             upper_bytes=self.upper_bytes.take(places),
             valueless=self.valueless[rows],
         )
+
+    def without_milliseconds(self) -> ColumnMetrics:
+        """Return the same without bounds that may be of timestamps in milliseconds: `may_be_milliseconds`."""
+        if self.type not in IN_MICROSECONDS:
+            return self
+        known = self.lower.known & ~np.asarray(may_be_milliseconds(self.lower.values))
+        lower, upper = Keys(self.lower.values, known), Keys(self.upper.values, self.upper.known & known)
+        return replace(self, lower=lower, upper=upper)
 
     @property
     def has_bounds(self) -> Mask:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from icestats.iceberg.filters.row_filter import RowFilter
 
+_AS_IF = "manifests by column bounds as if their statistics were committed"
+"""Without these no manifest is skipped by the bounds of columns, now or then."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -147,7 +150,7 @@ class Layout:
             return WhatIf(
                 change=f"manifests were regrouped by {by or 'partition'}, {size:,} bytes each",
                 statement=self._maintenance.rewrite_manifests(by, manifest_size_bytes),
-                assumes="files stay as they are; Spark samples where manifests begin",
+                assumes=f"files stay as they are; Spark samples where manifests begin; {_AS_IF}",
                 comparisons=compare(filters, files, regroup_files(files, size, by, self._spec)),
             )
         column = self._schema.find(sort_by)
@@ -160,7 +163,8 @@ class Layout:
         return WhatIf(
             change=f"the files of each partition were sorted by {sort_by}",
             statement=self._maintenance.sort_files((sort_by,)),
-            assumes="an estimate: as many files of even size, rows spread evenly between their file's bounds"
+            assumes="an estimate: as many files of even size, rows spread evenly between their file's bounds; "
+            + _AS_IF
             + self._explain_file_sizes(files),
             comparisons=compare(filters, files, sort_files(files, column.field_id, size)),
         )
@@ -179,6 +183,7 @@ class Layout:
             "an estimate: rows spread evenly between their file's bounds and over buckets, each column by itself",
             "files of today's mean size, not sorted" + self._explain_file_sizes(files),
             "manifests regrouped",
+            _AS_IF,
             *found.caveats,
         )
         return WhatIf(
