@@ -51,10 +51,10 @@ def generate_filters(evidence: Evidence, count: int, seed: int, columns: Sequenc
     random = np.random.default_rng(seed)
     made: dict[str, None] = {}
     # A table of few values has few different filters.
-    for _ in range(50 * count):
+    for attempt in range(50 * count):
         if len(made) == count:
             break
-        kind = _KINDS[len(made) % len(_KINDS)]
+        kind = _KINDS[attempt % len(_KINDS)]
         made[_generate(kind, known, values, random)] = None
     return list(made)
 
