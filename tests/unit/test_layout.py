@@ -99,6 +99,8 @@ def test_findings_name_the_statement_and_what_if_says_what_it_brings(mixed_table
         )
     preview = mixed_table.rewrite_manifests(sort_by="part", manifest_size_bytes=size, workload=["part = 2"])
     assert not preview.is_done
+    assert "as if their statistics were committed" in repr(preview)
+    assert "committed" not in repr(mixed_table.rewrite_manifests())
     assert preview.to_arrow()["after"].null_count == preview.to_arrow().num_rows
     assert mixed_table.refresh().snapshot == mixed_table.snapshot
 

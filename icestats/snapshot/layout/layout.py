@@ -19,15 +19,12 @@ from icestats.snapshot.layout.file_set import FileSet
 from icestats.snapshot.layout.maintenance import NEXT, Maintenance
 from icestats.snapshot.layout.partition_change import change_partitions, project_to
 from icestats.snapshot.layout.partition_terms import order_fields, parse_partition_fields, write_new_term, write_term
-from icestats.snapshot.layout.what_if import WhatIf, compare, regroup_files, sort_files
+from icestats.snapshot.layout.what_if import AS_IF, WhatIf, compare, regroup_files, sort_files
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
     from icestats.iceberg.filters.row_filter import RowFilter
-
-_AS_IF = "manifests by column bounds as if their statistics were committed"
-"""Without these no manifest is skipped by the bounds of columns, now or then."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +147,7 @@ class Layout:
             return WhatIf(
                 change=f"manifests were regrouped by {by or 'partition'}, {size:,} bytes each",
                 statement=self._maintenance.rewrite_manifests(by, manifest_size_bytes),
-                assumes=f"files stay as they are; Spark samples where manifests begin; {_AS_IF}",
+                assumes=f"files stay as they are; Spark samples where manifests begin; {AS_IF}",
                 comparisons=compare(filters, files, regroup_files(files, size, by, self._spec)),
             )
         column = self._schema.find(sort_by)
@@ -164,8 +161,7 @@ class Layout:
             change=f"the files of each partition were sorted by {sort_by}",
             statement=self._maintenance.sort_files((sort_by,)),
             assumes="an estimate: as many files of even size, rows spread evenly between their file's bounds; "
-            + _AS_IF
-            + self._explain_file_sizes(files),
+            f"{AS_IF}{self._explain_file_sizes(files)}",
             comparisons=compare(filters, files, sort_files(files, column.field_id, size)),
         )
 
@@ -183,7 +179,7 @@ class Layout:
             "an estimate: rows spread evenly between their file's bounds and over buckets, each column by itself",
             "files of today's mean size, not sorted" + self._explain_file_sizes(files),
             "manifests regrouped",
-            _AS_IF,
+            AS_IF,
             *found.caveats,
         )
         return WhatIf(
