@@ -37,7 +37,7 @@ from pyiceberg.types import StructType
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.text import one_line
-from icestats.scan.position_deletes import DeletedRows
+from icestats.scan.position_deletes import DeletedPositions
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -138,7 +138,7 @@ _find_left = reader._combine_positional_deletes
 
 
 def _find_left_of(positional_deletes: list[pa.ChunkedArray], start_index: int, end_index: int) -> pa.Array:
-    if isinstance(positional_deletes, DeletedRows):
+    if isinstance(positional_deletes, DeletedPositions):
         return positional_deletes.find_left(start_index, end_index)
     return _find_left(positional_deletes, start_index, end_index)
 
@@ -155,7 +155,7 @@ def read_live_batches(
     io: FileIO,
     schema: IcebergSchema,
     tasks: Sequence[FileScanTask],
-    deletes: Mapping[str, DeletedRows],
+    deletes: Mapping[str, DeletedPositions],
     dictionary_columns: tuple[str, ...] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files, less those that are deleted.

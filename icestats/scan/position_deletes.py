@@ -3,7 +3,8 @@
 PyIceberg 0.12 applies what a delete file says of a data file also where the data file is newer, if the delete file is
 read for another one; and it makes a number of each position of a deletion vector, and an empty bitmap of each key that
 is left out, so that sixty bytes take all memory. Of a Parquet file it looks among all rows for each path that is there,
-and for each batch of rows that it reads it makes a hash table of all positions (`arrow_files.py` asks `DeletedRows`).
+and for each batch of rows that it reads it makes a hash table of all positions (`arrow_files.py` asks
+`DeletedPositions`).
 
 Source: Iceberg spec, "Scan Planning"; Puffin spec, "deletion-vector-v1 blob type"; Roaring's format, "Extension for
 64-bit implementations".
@@ -67,7 +68,7 @@ class Allowance:
                 )
 
 
-class DeletedRows(list[pa.ChunkedArray]):
+class DeletedPositions(list[pa.ChunkedArray]):
     """The deleted positions of a data file, as PyIceberg's scans take them, and in their order.
 
     Parameters
@@ -77,7 +78,7 @@ class DeletedRows(list[pa.ChunkedArray]):
 
     Examples
     --------
-    >>> DeletedRows([pa.chunked_array([[7, 2]]), pa.chunked_array([[5]])]).find_left(4, 9).to_pylist()
+    >>> DeletedPositions([pa.chunked_array([[7, 2]]), pa.chunked_array([[5]])]).find_left(4, 9).to_pylist()
     [0, 2, 4]
     """
 
@@ -95,7 +96,7 @@ class DeletedRows(list[pa.ChunkedArray]):
         return pa.array(np.flatnonzero(is_left))
 
 
-def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str, DeletedRows]:
+def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str, DeletedPositions]:
     """Return the deleted positions of data files, by path.
 
     Parameters
@@ -131,7 +132,7 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
                     raise MetadataError(f"a second deletion vector of {path}, which may have one", file.file_path)
                 with_vector.add(path)
             found[path].append(positions)
-    return {path: DeletedRows(found.pop(path)) for path in list(found)}
+    return {path: DeletedPositions(found.pop(path)) for path in list(found)}
 
 
 def _read_deletes(

@@ -26,7 +26,7 @@ from icestats.scan import actual_rows, arrow_files, position_deletes
 from icestats.scan.actual_rows import map_rows
 from icestats.scan.position_deletes import (
     Allowance,
-    DeletedRows,
+    DeletedPositions,
     read_position_deletes,
     read_positions,
     read_vectors,
@@ -220,7 +220,7 @@ def test_rows_that_are_left_are_those_that_pyiceberg_finds() -> None:
         start = numbers.randrange(40)
         for end in (start, start + numbers.randrange(30)):
             expected = arrow_files._find_left(found, start, end)
-            assert DeletedRows(found).find_left(start, end).equals(expected)
+            assert DeletedPositions(found).find_left(start, end).equals(expected)
 
 
 def test_positions_beyond_what_a_file_may_expand_to_are_not_read(
