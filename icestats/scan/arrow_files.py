@@ -7,6 +7,8 @@ mapping does not name are left unread, as in Iceberg's Java library: PyIceberg r
 
 A column without a type, as pandas writes one of nulls alone, is read as nulls of the table's type.
 
+What is deleted by position is looked for in the order of positions, not among all of them for each batch.
+
 Lists and maps of structs that are null are null: PyIceberg reads, and writes, them as empty
 (https://github.com/apache/iceberg-python/issues/3833).
 """
@@ -14,7 +16,7 @@ Lists and maps of structs that are null are null: PyIceberg reads, and writes, t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +37,7 @@ from pyiceberg.types import StructType
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.text import one_line
+from icestats.scan.position_deletes import DeletedPositions
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -131,6 +134,18 @@ for _name in ("list", "map"):
     setattr(reader.ArrowProjectionVisitor, _name, _keep_nulls(getattr(reader.ArrowProjectionVisitor, _name)))
 
 
+_find_left = reader._combine_positional_deletes
+
+
+def _find_left_of(positional_deletes: list[pa.ChunkedArray], start_index: int, end_index: int) -> pa.Array:
+    if isinstance(positional_deletes, DeletedPositions):
+        return positional_deletes.find_left(start_index, end_index)
+    return _find_left(positional_deletes, start_index, end_index)
+
+
+reader._combine_positional_deletes = _find_left_of
+
+
 class UnreadFileError(ValueError):
     """PyIceberg does not know the type of a column in a file, or it does not fit the schema; Spark may read it."""
 
@@ -140,7 +155,7 @@ def read_live_batches(
     io: FileIO,
     schema: IcebergSchema,
     tasks: Sequence[FileScanTask],
-    deletes: dict[str, list[pa.ChunkedArray]],
+    deletes: Mapping[str, DeletedPositions],
     dictionary_columns: tuple[str, ...] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files, less those that are deleted.
@@ -154,7 +169,7 @@ def read_live_batches(
     scan._table_metadata = _WithMapping(metadata)  # type: ignore[assignment]  # all that the scan asks of metadata
     try:
         # ArrowScan.to_record_batches holds whole files in memory; its inner generator streams them.
-        yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, deletes)
+        yield from scan._record_batches_from_scan_tasks_and_deletes(tasks, dict(deletes))
     except pa.ArrowException:
         raise
     except (reader.UnsupportedPyArrowTypeException, ResolveError, ValueError) as error:

@@ -2,7 +2,9 @@
 
 PyIceberg 0.12 applies what a delete file says of a data file also where the data file is newer, if the delete file is
 read for another one; and it makes a number of each position of a deletion vector, and an empty bitmap of each key that
-is left out, so that sixty bytes take all memory. Of a Parquet file it looks among all rows for each path that is there.
+is left out, so that sixty bytes take all memory. Of a Parquet file it looks among all rows for each path that is there,
+and for each batch of rows that it reads it makes a hash table of all positions (`arrow_files.py` asks
+`DeletedPositions`).
 
 Source: Iceberg spec, "Scan Planning"; Puffin spec, "deletion-vector-v1 blob type"; Roaring's format, "Extension for
 64-bit implementations".
@@ -66,8 +68,36 @@ class Allowance:
                 )
 
 
-def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str, list[pa.ChunkedArray]]:
-    """Return the deleted positions of data files, by path, as PyIceberg's scans take them.
+class DeletedPositions(list[pa.ChunkedArray]):
+    """The deleted positions of a data file, as PyIceberg's scans take them, and in their order.
+
+    Parameters
+    ----------
+    found : sequence of pyarrow.ChunkedArray
+        What delete files and deletion vectors say.
+
+    Examples
+    --------
+    >>> DeletedPositions([pa.chunked_array([[7, 2]]), pa.chunked_array([[5]])]).find_left(4, 9).to_pylist()
+    [0, 2, 4]
+    """
+
+    def __init__(self, found: Sequence[pa.ChunkedArray]) -> None:
+        chunks = [chunk for positions in found for chunk in positions.chunks]
+        self._ordered = np.concatenate([np.empty(0, np.int64), *map(to_numpy, chunks)])
+        self._ordered.sort()
+        super().__init__([pa.chunked_array([self._ordered])])
+
+    def find_left(self, start: int, end: int) -> pa.Array:
+        """Return which rows of a batch are not deleted, counted from its first one; it ends in front of `end`."""
+        first, behind = np.searchsorted(self._ordered, (start, end))
+        is_left = np.ones(end - start, bool)
+        is_left[self._ordered[first:behind] - start] = False
+        return pa.array(np.flatnonzero(is_left))
+
+
+def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str, DeletedPositions]:
+    """Return the deleted positions of data files, by path.
 
     Parameters
     ----------
@@ -102,7 +132,7 @@ def read_position_deletes(io: FileIO, tasks: Sequence[FileScanTask]) -> dict[str
                     raise MetadataError(f"a second deletion vector of {path}, which may have one", file.file_path)
                 with_vector.add(path)
             found[path].append(positions)
-    return dict(found)
+    return {path: DeletedPositions(found.pop(path)) for path in list(found)}
 
 
 def _read_deletes(
@@ -154,7 +184,7 @@ def read_positions(
         paths = paths if is_coded else paths.dictionary_encode()
         for wanted, places in _find_places(paths, list(row_counts)):
             # A position may be there any number of times.
-            yield wanted, pa.chunked_array([positions.take(places).unique()])
+            yield wanted, pa.chunked_array([positions.take(places).unique().drop_null()])
 
 
 def _is_coded(footer: pq.FileMetaData) -> bool:

@@ -6,6 +6,7 @@ import copy
 import datetime as dt
 import json
 import math
+import time
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +23,7 @@ from icestats.iceberg.partition_columns import find_partition_columns, struct_ty
 from icestats.iceberg.storage import local_path
 from icestats.read.manifests.manifests import read_files, read_rollups
 from icestats.scan.scan_plan import find_partitions
-from icestats.snapshot.evaluation.partition_groups import build_partition_keys
+from icestats.snapshot.evaluation.partition_groups import build_partition_keys, group_values
 from tests.written_manifests import IDENTITY, Files, entry, entry_schema, named, table
 
 
@@ -268,3 +269,21 @@ def test_a_partition_column_has_been_replaced_by_one_of_another_type(
     assert keys == set(build_partition_keys(partitions, loaded.metadata, loaded.schema))
     # As a rollback leaves it: rows whose partition values are of another type than the schema's.
     assert icestats.load(made.metadata_location).plan(later_filter).steps
+
+
+def test_partitions_of_a_spec_are_judged_without_the_fields_of_all_others() -> None:
+    """A plan of 1,000 manifests, each of a spec of its own, took more than a minute: this took 5 s, and takes 0.2."""
+    specs, width = 300, 10
+    fields = {i: [(1000 + width * i + n, 1, f"p{i}_{n}", "identity") for n in range(width)] for i in range(specs)}
+    metadata = table((1, "long"), specs=fields)
+    values = [pa.array([i if i == row else None for row in range(specs)], pa.int64()) for i in range(specs)]
+    names = [name for some in fields.values() for _, _, name, _ in some]
+    partitions = pa.StructArray.from_arrays([values[place // width] for place in range(len(names))], names)
+    groups = pa.table({"partition": partitions, "spec_id": pa.array(range(specs), pa.int32())})
+    start = time.process_time()
+    found = group_values(groups, metadata, metadata.schema)
+    assert time.process_time() - start < 1.5
+    assert [(one.spec.spec_id, one.groups.tolist(), len(one.metrics)) for one in found] == [
+        (i, [i], width) for i in range(specs)
+    ]
+    assert found[7].metrics[1070].lower.values.tolist() == [7]

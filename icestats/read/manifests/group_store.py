@@ -27,6 +27,10 @@ WHOLE_GROUPS = 1 << 16
 """They have room for this many groups at most, however few columns there are."""
 MAX_SIZE = 4 << 30
 """How large accumulators get at most, in bytes: that of 30,000 partitions of 1,000 columns."""
+_VALUE_SIZE = 32
+"""What a partition's value of a field takes, null or not, in bytes: read, in Arrow, and while partitions are sorted."""
+_LEAST_VALUES = 64
+"""It takes as long to read so many of one layout as one."""
 ARENA_SIZE = 1 << 20
 """How many bytes there are at first for bounds that are longer than two words."""
 _LOOKUP_SIZE = 1 << 16
@@ -145,6 +149,15 @@ class GroupStore:
 
     def __len__(self) -> int:
         return int(self.groups.meters[k.GROUPS_USED])
+
+    def check_values(self, group_counts: Sequence[int], field_count: int) -> None:
+        """Raise UnsupportedError where groups, by layout, have more partition values than there is room for."""
+        values = field_count * sum(max(count, _LEAST_VALUES) for count in group_counts)
+        if _VALUE_SIZE * values > self._most_bytes:
+            raise UnsupportedError(
+                f"the values of {sum(group_counts):,} partitions by {field_count:,} partition fields of all specs take "
+                f"more than {render_bytes(self._most_bytes)}: ask files() in place of these, with a filter"
+            )
 
     def make_groups(self, tags: Sequence[int]) -> None:
         """Make groups that have a tag and no key, for which there is room."""

@@ -159,6 +159,7 @@ def _decode_all(
 ) -> tuple[Words, list[pa.Array], Words]:
     tags = store.groups.tags[: len(store)]
     numbers = [np.flatnonzero(tags == partition_tag(i)) for i in range(len(variants))]
+    store.check_values(list(map(len, numbers)), len(columns))
     parts = [
         _decode_partitions(store.groups, found, variant, columns)
         for found, variant in zip(numbers, variants, strict=True)

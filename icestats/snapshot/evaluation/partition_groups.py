@@ -101,14 +101,14 @@ def group_values(
     places, partitions = find_partition_places(metadata, schema), combine_chunks(groups["partition"])
 
     def read(rows: Longs, spec: PartitionSpec, fields: Collection[int]) -> dict[int, ColumnMetrics]:
-        own = partitions if len(rows) == len(partitions) else partitions.take(pa.array(rows))
-        return {
-            field.field_id: value_metrics(own.field(places[field.field_id]), type_text)
-            for field, type_text in _typed(spec, schema)
-            if field.field_id in fields
-            and type_text is not None
-            and _holds(own.field(places[field.field_id]).type, type_text)
-        }
+        found, own = {}, None if len(rows) == len(partitions) else pa.array(rows)
+        for field, type_text in _typed(spec, schema):
+            if field.field_id in fields and type_text is not None:
+                # The fields of other specs, of which there may be thousands, are not taken.
+                values = partitions.field(places[field.field_id])
+                if _holds(values.type, type_text):
+                    found[field.field_id] = value_metrics(values if own is None else values.take(own), type_text)
+        return found
 
     return _group(to_numpy(groups["spec_id"]), metadata.specs, read, wanted)
 
