@@ -71,10 +71,12 @@ def demo_home() -> Path:
         return folder
     from platformdirs import user_data_path
 
-    try:
-        return user_data_path("icestats", appauthor=False)
-    except RuntimeError as error:
-        raise CallError("there is no home folder for the demo warehouse: name one by ICESTATS_HOME") from error
+    # Without a home folder it raises, or its older versions name a folder `~` in the current one.
+    with suppress(RuntimeError):
+        folder = user_data_path("icestats", appauthor=False)
+        if folder.is_absolute():
+            return folder
+    raise CallError("there is no home folder for the demo warehouse: name one by ICESTATS_HOME")
 
 
 def demo_catalog_properties(home: Path | None = None) -> dict[str, str]:
