@@ -200,12 +200,17 @@ class Evidence:
         """Return the columns of which data files' statistics say what readers find."""
         return [field_id for field_id in field_ids if field_id not in self.reader.moved]
 
+    def _build_groups(
+        self, unit: str, live: pa.Table, cells: pa.Table, columns: Sequence[Field], field_ids: Sequence[int]
+    ) -> GroupEvidence:
+        return build_groups(unit, live, cells, columns, self._trust(field_ids), imported=self.reader.imported)
+
     def read_manifests(self, field_ids: Sequence[int]) -> GroupedEvidence:
         """Return the data manifests with their roll-up."""
         reader = self.reader
         rollups, columns = reader.read_manifest_rollups(field_ids)
         live, cells = _choose(rollups.manifests, rollups.manifest_cells, self._holds_data, len(columns))
-        built = build_groups("manifest", live, cells, columns, self._trust(field_ids), imported=self.reader.imported)
+        built = self._build_groups("manifest", live, cells, columns, field_ids)
         by_spec = group_manifests(self._data_manifests, reader.source.metadata.specs, reader.schema)
         return GroupedEvidence(built, by_spec, self._deletes.over(built.row_counts), self._manifest_bytes)
 
@@ -214,9 +219,7 @@ class Evidence:
         partitions, cells = self._partitions
         named = zip(_LIVE, ("data_record_count", "total_data_file_size_in_bytes", "data_file_count"), strict=True)
         live = pa.table({name: partitions[own] for name, own in named})
-        built = build_groups(
-            "partition", live, cells, self.reader.schema.columns, self._trust(field_ids), imported=self.reader.imported
-        )
+        built = self._build_groups("partition", live, cells, self.reader.schema.columns, field_ids)
         by_spec = self._group_values(partitions)
         return GroupedEvidence(built, by_spec, self._deletes.of_partitions(partitions), self._partition_bytes)
 
@@ -225,9 +228,7 @@ class Evidence:
         rollups, columns = self.reader.read_manifest_rollups(field_ids)
         manifests = rollups.manifests.filter(pa.array(self._holds_data))
         live = pa.table({name: [sum_column(manifests, name)] for name in _LIVE})
-        built = build_groups(
-            "table", live, rollups.table_cells, columns, self._trust(field_ids), imported=self.reader.imported
-        )
+        built = self._build_groups("table", live, rollups.table_cells, columns, field_ids)
         return GroupedEvidence(built, [], self._deletes.over(built.row_counts), self._manifest_bytes)
 
     def read_files(self, question: Question) -> GroupedEvidence:

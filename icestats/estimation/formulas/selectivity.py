@@ -116,7 +116,7 @@ def build_groups(
     columns: Sequence[Field],
     field_ids: Collection[int],
     *,
-    imported: bool = False,
+    imported: bool,
 ) -> GroupEvidence:
     """Build groups from a roll-up.
 
