@@ -91,7 +91,8 @@ from icestats.snapshot.evaluation.partition_groups import (
     key_entries,
 )
 from icestats.snapshot.snapshot_reader import SnapshotReader
-from icestats.stats.kll import TEXT_LENGTH, KllSketch
+from icestats.stats.kll import KllSketch
+from icestats.stats.kll_layout import TEXT_LENGTH
 from icestats.stats.partition_sketches import PartitionEntry
 from icestats.stats.table_statistics import PartitionKey
 from icestats.stats.theta import ThetaSketch

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from icestats.errors import CallError, check_choice, check_whole
 from icestats.iceberg.types import PrimitiveType, json_value, parse_type, to_arrow_type, to_integer
-from icestats.stats.kll import TEXT_LENGTH, KllSketch
+from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_value, to_item
+from icestats.stats.kll_layout import TEXT_LENGTH
 
 QUANTILE_RANKS: Final = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """The ranks whose values every histogram has. They show where the data is, even if a long tail fills the width."""

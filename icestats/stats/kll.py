@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, count, pairwise, zip_longest
 from secrets import randbits
-from typing import Any, Final
+from typing import Any
 
 import datasketches
 import numpy as np
@@ -26,15 +26,13 @@ from icestats.stats.kll_layout import (
     ITEM_TYPES,
     MAX_K,
     MIN_K,
+    TEXT_LENGTH,
     KllLayout,
     empty_layout,
     level_capacity,
     parse_kll,
     total_capacity,
 )
-
-TEXT_LENGTH: Final = 256
-"""The number of characters that a sketch keeps of a string: neighbours become equal, and no value is below its own."""
 
 _MERGED_K = 4096
 

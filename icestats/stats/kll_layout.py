@@ -35,6 +35,8 @@ endian."""
 
 MIN_K: Final = 8
 MAX_K: Final = 65_535
+TEXT_LENGTH: Final = 256
+"""The number of characters that a sketch keeps of a string: neighbours become equal, and no value is below its own."""
 _M = 8
 _FAMILY = 15
 _EMPTY, _SORTED, _SINGLE = 1, 2, 4
@@ -84,8 +86,13 @@ def _decode_integer(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
 
 
+def _decode_text(data: bytes) -> str:
+    # Another writer's may be longer: cut, they keep their order.
+    return data.decode()[:TEXT_LENGTH]
+
+
 ITEM_CODECS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[bytes], Any]]]] = {
-    "string": (str.encode, bytes.decode),
+    "string": (str.encode, _decode_text),
     "decimal": (encode_unscaled, _decode_integer),
 }
 """How items that follow their length are written and read."""

@@ -18,7 +18,7 @@ from icestats.scan.scan_plan import prepare_scan
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
 from icestats.stats.theta import ThetaSketch
-from tests.spark_versions import to_arrow
+from tests.spark_versions import SPARK, to_arrow
 from tests.written_deletes import take_vector_away_in_java
 
 pytestmark = pytest.mark.spark
@@ -275,7 +275,11 @@ def test_equality_deletes_by_a_nested_column_are_refused_as_spark_applies_them_t
     )
     delete_equal(name, "gone", [3])
     spark.sql(f"alter table {name} drop column gone")
-    assert icestats.load(name).compute().found.row_count == 2
+    if SPARK == (3, 5):
+        with pytest.raises(icestats.IcestatsError, match="Cannot find required field for ID 2"):
+            icestats.load(name).compute()
+    else:
+        assert icestats.load(name).compute().found.row_count == 2
     delete_equal(name, "s.x", [2])
     table = icestats.load(name)
     for read in (table.compute, lambda: table.estimate("n = 2", actual=True), table.to_spark):

@@ -10,6 +10,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+import datasketches
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -177,6 +178,17 @@ def test_strings_are_always_of_equal_height_and_say_so() -> None:
     made = histogram("string", pa.array(["a", "b", "c", "d"]), bins=2, kind="equi-width")
     assert made.kind == "equi-height"
     assert (made.edges, made.counts) == (("a", "b", "d"), (1.0, 3.0))
+
+
+def test_longer_strings_of_another_writer_lie_within_a_limit_that_is_cut() -> None:
+    """All but those of `a` begin like the upper limit, of which 256 characters count."""
+    theirs = datasketches.kll_items_sketch(200)
+    for value in ["a"] * 20 + ["b" * 300] * 60 + ["b" * 256 + "c" * 10] * 20:
+        theirs.update(value)
+    sketch = KllSketch.from_bytes("string", theirs.serialize(datasketches.PyStringsSerDe()))
+    found = build_histogram(sketch, column="s", type_text="string", upper="b" * 300)
+    assert (found.below, found.above, found.edges, found.counts) == (0, 0, ("a", "b" * 256, "b" * 256), (20, 80))
+    assert found.upper_is_cut
 
 
 def test_no_values_have_no_edges_and_no_counts() -> None:

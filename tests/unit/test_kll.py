@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestats.stats.kll import TEXT_LENGTH, KllSketch
+from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_beside, item_type_of
-from icestats.stats.kll_layout import ITEM_TYPES
+from icestats.stats.kll_layout import ITEM_TYPES, TEXT_LENGTH
 from tests.kll_sketches import LONG_MAX, sketch_of
 
 

@@ -43,7 +43,8 @@ from icestats.iceberg.filters.value_sets import (
 )
 from icestats.iceberg.value_order import Floats, Longs
 from icestats.snapshot.evaluation.evaluator import count_met
-from icestats.stats.kll import TEXT_LENGTH, KllSketch
+from icestats.stats.kll import KllSketch
+from icestats.stats.kll_layout import TEXT_LENGTH
 from icestats.stats.theta import ThetaSketch, describe_counting
 
 
