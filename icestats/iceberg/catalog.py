@@ -25,7 +25,7 @@ from icestats.errors import (
 from icestats.iceberg.configuration import check_configuration, check_readable, find_catalog_type, read_configuration
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.metadata_json import read_metadata
-from icestats.iceberg.storage import Storage, expand_home, local_path
+from icestats.iceberg.storage import Storage, expand_home, find_own_folder, local_path
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -61,22 +61,20 @@ def demo_home() -> Path:
     """Return the folder of the embedded demo warehouse: ICESTATS_HOME, or the user's data folder."""
     home = os.environ.get("ICESTATS_HOME")
     if home:
-        folder = expand_home(home, "ICESTATS_HOME").absolute()
+        named = expand_home(home, "ICESTATS_HOME").absolute()
         # A URL ends the path of an SQLite file at `?`, SQLAlchemy 2.1 decodes `%20` in it, and PyIceberg ends a path at
         # `#`.
-        if wrong := re.search(r"[?#]|%[0-9A-Fa-f]{2}", str(folder)):
+        if wrong := re.search(r"[?#]|%[0-9A-Fa-f]{2}", str(named)):
             raise CallError(
-                f"ICESTATS_HOME is '{folder}': the catalog there cannot have {wrong[0]!r} in its path, name another"
+                f"ICESTATS_HOME is '{named}': the catalog there cannot have {wrong[0]!r} in its path, name another"
             )
-        return folder
+        return named
     from platformdirs import user_data_path
 
-    # Without a home folder it raises, or its older versions name a folder `~` in the current one.
-    with suppress(RuntimeError):
-        folder = user_data_path("icestats", appauthor=False)
-        if folder.is_absolute():
-            return folder
-    raise CallError("there is no home folder for the demo warehouse: name one by ICESTATS_HOME")
+    folder = find_own_folder(user_data_path)
+    if folder is None:
+        raise CallError("there is no home folder for the demo warehouse: name one by ICESTATS_HOME")
+    return folder
 
 
 def demo_catalog_properties(home: Path | None = None) -> dict[str, str]:

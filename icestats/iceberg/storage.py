@@ -9,7 +9,7 @@ import re
 import stat
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -307,6 +307,15 @@ def expand_home(path: str | Path, what: str) -> Path:
     except RuntimeError as error:
         user = Path(path).parts[0]
         raise CallError(f"{what} is '{path}': {user} is no home folder, give an absolute path") from error
+
+
+def find_own_folder(find: Callable[..., Path]) -> Path | None:
+    """Return icestats' folder as a function of platformdirs finds it; None where the user has no home folder."""
+    # It raises then, or its older versions name a folder `~` in the current one.
+    with suppress(RuntimeError):
+        folder = find("icestats", appauthor=False)
+        return folder if folder.is_absolute() else None
+    return None
 
 
 def unreadable(location: str, error: Exception, properties: Mapping[str, str] | None = None) -> MetadataError:

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
-from icestats.iceberg.storage import Storage, expand_home, open_regular
+from icestats.iceberg.storage import Storage, expand_home, find_own_folder, open_regular
 from icestats.read.manifests.manifest_pool import Progress
 from icestats.read.manifests.manifests import ManifestToRead, RollUps, read_rollups
 from icestats.read.private_folder import make_private
@@ -79,11 +79,8 @@ def cache_folder() -> Path | None:
         return expand_home(setting, "ICESTATS_CACHE") / "rollups"
     from platformdirs import user_cache_path
 
-    # Without a home folder it raises, or its older versions name a folder `~` in the current one.
-    with contextlib.suppress(RuntimeError):
-        folder = user_cache_path("icestats", appauthor=False) / "rollups"
-        return folder if folder.is_absolute() else None
-    return None
+    folder = find_own_folder(user_cache_path)
+    return None if folder is None else folder / "rollups"
 
 
 def read_cached_rollups(
