@@ -74,6 +74,9 @@ def with_output(command: Command) -> Any:
     )
     @functools.wraps(command)
     def run(output_format: str, output: Path | None, **others: Any) -> None:
+        if output_format == "parquet" and output is None and sys.stdout.isatty():
+            # It has a table's names and values as they are.
+            raise CallError("Parquet is no text for a terminal: name a file with --output, or give it to a program")
         _write_output(command(**others), output_format, output)
 
     return run

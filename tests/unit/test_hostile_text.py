@@ -185,12 +185,10 @@ def test_json_says_exactly_what_the_table_has(hostile, capfdbinary, monkeypatch)
     assert {row["partition"][f"p{NAME}"] for row in found} == {VALUE, "0", "1"}
 
 
-def test_csv_is_printable_on_a_terminal_and_exact_elsewhere(hostile):
-    command = [sys.executable, "-m", "icestats", "partitions", hostile, "--format", "csv"]
-    exact = subprocess.run(command, capture_output=True, check=True).stdout.decode()
-    assert "\x85\u2067" in exact
+def on_a_terminal(command: list[str]) -> tuple[str, int]:
+    """Run a command whose stdout is a terminal; return what that is given, and the exit code."""
     master, terminal = pty.openpty()
-    subprocess.run(command, stdout=terminal, stderr=subprocess.DEVNULL, check=True)
+    process = subprocess.Popen(command, stdout=terminal, stderr=subprocess.DEVNULL)
     os.close(terminal)
     parts = []
     while True:
@@ -202,9 +200,21 @@ def test_csv_is_printable_on_a_terminal_and_exact_elsewhere(hostile):
             break
         parts.append(part)
     os.close(master)
-    shown = b"".join(parts).decode().replace("\r\n", "\n")
-    assert "p" in shown
+    return b"".join(parts).decode(errors="replace").replace("\r\n", "\n"), process.wait()
+
+
+def test_csv_is_printable_on_a_terminal_and_exact_elsewhere(hostile):
+    command = [sys.executable, "-m", "icestats", "partitions", hostile, "--format", "csv"]
+    exact = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    assert "\x85\u2067" in exact
+    shown, code = on_a_terminal(command)
+    assert ("p" in shown, code) == (True, 0)
     assert not set(shown) & (set(HIDDEN) - {"\n"})
+
+
+def test_parquet_is_not_written_to_a_terminal(hostile):
+    """It has names and values as they are."""
+    assert on_a_terminal([sys.executable, "-m", "icestats", "partitions", hostile, "--format", "parquet"]) == ("", 2)
 
 
 @given(st.text() | st.text(st.sampled_from(HIDDEN)))
