@@ -23,6 +23,30 @@ out = np.zeros(5, np.uint8)
 gather_bytes(np.arange(10, dtype=np.uint8), np.array([7, 0, 2]), np.array([2, -1, 3]), out)
 print(out.tolist(), sum(gather_bytes.stats.cache_hits.values()))
 """
+FIRST_IMPORTS = """
+import sys
+import threading
+
+part, late = threading.Event(), threading.Event()
+first = threading.Thread(target=__import__, args=("icestats.read.kernel",))
+other = threading.Thread(target=__import__, args=("icestats.read.kernel.kernel",))
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba.core.decorators":
+            part.set()
+            late.wait(0.5)
+        if threading.current_thread() is other and name == "numba.extending" and not late.is_set():
+            print("took", name, "of a numba that another thread is importing")
+            late.set()
+
+sys.meta_path.insert(0, Watch())
+first.start()
+part.wait()
+other.start()
+first.join()
+other.join()
+"""
 FIRST_CALLS = """
 import threading
 import numpy as np
@@ -237,6 +261,12 @@ def test_executors_are_sent_what_only_the_user_can_have_compiled(package: Path, 
         with zipfile.ZipFile(tmp_path / "sent.zip") as archive:
             sent.append({Path(name).suffix for name in archive.namelist()})
     assert sent == [{*PLAIN, ".nbi", ".nbc"}, PLAIN]
+
+
+def test_threads_that_need_numba_first_wait_for_each_other() -> None:
+    """Python lets a second thread import a part of a package that is half imported; no manifest could be read then."""
+    done = subprocess.run([sys.executable, "-c", FIRST_IMPORTS], capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_first_look_at_a_table_imports_no_numba(small_table) -> None:

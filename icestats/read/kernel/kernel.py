@@ -17,7 +17,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from numba.extending import register_jitable
+
+# Not from `numba.extending`: Python would have a thread begin with that while another imports numba.
+from numba import extending
 
 from icestats.read.kernel.kept_code import compile_and_keep
 
@@ -185,8 +187,8 @@ class Rows(NamedTuple):
 
 # Nothing is allocated here, and counting the references to every view of an array takes 17 times as long as the work
 # itself: `_nrt=False`, as numba documents for `register_jitable`.
-_called = register_jitable(_nrt=False, error_model="numpy")
-_inlined = register_jitable(_nrt=False, error_model="numpy", forceinline=True)
+_called = extending.register_jitable(_nrt=False, error_model="numpy")
+_inlined = extending.register_jitable(_nrt=False, error_model="numpy", forceinline=True)
 
 
 def _compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
