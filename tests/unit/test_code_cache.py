@@ -24,23 +24,26 @@ gather_bytes(np.arange(10, dtype=np.uint8), np.array([7, 0, 2]), np.array([2, -1
 print(out.tolist(), sum(gather_bytes.stats.cache_hits.values()))
 """
 FIRST_IMPORTS = """
-import sys
 import threading
+from importlib.machinery import SourceFileLoader
+
+import numpy.typing
 
 part, late = threading.Event(), threading.Event()
 first = threading.Thread(target=__import__, args=("icestats.read.kernel",))
 other = threading.Thread(target=__import__, args=("icestats.read.kernel.kernel",))
 
-class Watch:
-    def find_spec(self, name, path=None, target=None):
-        if name == "numba.core.decorators":
-            part.set()
-            late.wait(0.5)
-        if threading.current_thread() is other and name == "numba.extending" and not late.is_set():
-            print("took", name, "of a numba that another thread is importing")
-            late.set()
+def execute(loader, module):
+    if module.__name__ == "numba.core.decorators":
+        part.set()
+        late.wait(3)
+        late.set()
+    if threading.current_thread() is other and module.__name__ == "numba.extending" and not late.is_set():
+        print("took a part of the numba that another thread is importing")
+        late.set()
+    execute_module(loader, module)
 
-sys.meta_path.insert(0, Watch())
+execute_module, SourceFileLoader.exec_module = SourceFileLoader.exec_module, execute
 first.start()
 part.wait()
 other.start()
