@@ -105,7 +105,7 @@ def said_if_cut(note: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(note)
+        interrupt.add_note(printable(hide_in_urls(note)))
         raise
 
 

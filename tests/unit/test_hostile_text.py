@@ -26,7 +26,7 @@ import icestats
 from icestats.answers.markup import build_table, element
 from icestats.answers.text import align, one_line, printable, printable_lines
 from icestats.cli import entry as cli
-from icestats.errors import IcestatsError, MetadataError
+from icestats.errors import IcestatsError, MetadataError, said_if_cut
 from icestats.iceberg.storage import local_path
 
 HIDDEN = "".join(map(chr, [*range(32), *range(127, 160), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]))
@@ -215,6 +215,16 @@ def test_csv_is_printable_on_a_terminal_and_exact_elsewhere(hostile):
 def test_parquet_is_not_written_to_a_terminal(hostile):
     """It has names and values as they are."""
     assert on_a_terminal([sys.executable, "-m", "icestats", "partitions", hostile, "--format", "parquet"]) == ("", 2)
+
+
+def test_what_an_interrupt_has_left_is_said_in_printable_words():
+    """Python prints the notes of an interrupt as they are."""
+    with pytest.raises(KeyboardInterrupt) as interrupted, said_if_cut(f"look at {NAME} at s3://user:word@host/x"):
+        raise KeyboardInterrupt
+    (note,) = interrupted.value.__notes__
+    assert note.startswith("look at n")
+    assert note.isprintable()
+    assert "word" not in note
 
 
 @given(st.text() | st.text(st.sampled_from(HIDDEN)))
