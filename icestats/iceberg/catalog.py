@@ -25,7 +25,7 @@ from icestats.errors import (
 from icestats.iceberg.configuration import check_configuration, check_readable, find_catalog_type, read_configuration
 from icestats.iceberg.metadata import TableMetadata
 from icestats.iceberg.metadata_json import read_metadata
-from icestats.iceberg.storage import Storage, expand_home, find_own_folder, local_path
+from icestats.iceberg.storage import Storage, expand_home, find_own_folder, local_path, unreadable
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -151,6 +151,8 @@ def load_iceberg_table(source: Source) -> IcebergTable:
     ------
     TableNotFoundError
         The catalog has no table of the name any more, or another one.
+    MetadataError
+        The metadata.json is gone, or cannot be read any more.
     UnsupportedError
         PyIceberg refuses the metadata.json.
     """
@@ -165,6 +167,9 @@ def load_iceberg_table(source: Source) -> IcebergTable:
                 f"PyIceberg, which reads rows, cannot read {source.name}: {explain_invalid(error)}; "
                 "plans, estimates and roll-ups, from metadata alone, can be had"
             ) from None
+        except OSError as error:
+            properties = source.storage.properties
+            raise unreadable(source.metadata_location, error, properties) from safe_cause(error, properties)
     table = _load(source.catalog_name, source.catalog_properties, source.identifier, source.catalog)
     # Metadata of version 1 need not have a UUID, and PyIceberg takes one in braces too.
     known = source.metadata.table_uuid.lower().replace("-", "")

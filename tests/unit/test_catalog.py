@@ -277,6 +277,18 @@ def test_cut_metadata_is_an_error_with_the_path(small_table, tmp_path, cut):
         assert caught.value.path == str(path)
 
 
+@pytest.mark.parametrize("ask", ["orphans", "remove_orphans", "refresh"])
+def test_a_metadata_file_that_is_gone_since_is_said(small_table, tmp_path, ask):
+    """Writers remove earlier versions where `write.metadata.delete-after-commit.enabled` is set."""
+    copy = tmp_path / "copy.metadata.json"
+    copy.write_bytes(local_path(small_table.metadata_location).read_bytes())
+    table = icestats.load(str(copy))
+    copy.unlink()
+    with pytest.raises(icestats.IcestatsError) as caught:
+        getattr(table, ask)()
+    assert f"{copy}: no such file" in str(caught.value) or f"no file {copy}" in str(caught.value)
+
+
 def test_a_statistics_blob_of_an_unknown_type_does_not_hide_the_table(small_table, tmp_path):
     """PyIceberg refuses such a table whole; the kit reads it."""
     path = local_path(small_table.metadata_location)
