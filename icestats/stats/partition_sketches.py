@@ -40,7 +40,7 @@ import zstandard
 from icestats.answers.text import counted, one_line, render_bytes
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, expanded_limit
-from icestats.iceberg.types import parse_type
+from icestats.iceberg.types import find_width, has_lengths, parse_type
 from icestats.stats.frequent_items import (
     FrequentValues,
     estimate_stored_size,
@@ -347,14 +347,22 @@ class SketchSize:
     partition_count: int
     column_count: int
     size_bytes: int
-    """An upper bound, but for strings, which count as 32 bytes each."""
+    """An upper bound, but for texts and binary values, which count as 32 bytes each."""
     k: int
     lg_k: int
+    is_bound: bool
+    """Whether no value of the columns can be longer than 32 bytes."""
+
+    @property
+    def said(self) -> str:
+        """The bytes in words: at most, or about so many."""
+        size = render_bytes(self.size_bytes)
+        return f"up to {size}" if self.is_bound else f"about {size}, a text taken as {_TEXT_BYTES} bytes"
 
     def __str__(self) -> str:
         return (
             f"sketches of {counted(self.partition_count, 'partition')} x {counted(self.column_count, 'column')} "
-            f"(lg_k {self.lg_k}, k {self.k}) will take up to {render_bytes(self.size_bytes)}"
+            f"(lg_k {self.lg_k}, k {self.k}) will take {self.said}"
         )
 
 
@@ -383,7 +391,8 @@ def estimate_size(fields: Sequence[Field], row_counts: Iterable[int], *, k: int,
         for type_text, columns in types.items()
         for rows, partitions in sizes.items()
     )
-    return SketchSize(len(counts), len(fields), size, k, lg_k)
+    is_bound = all(map(_has_bound, types))
+    return SketchSize(len(counts), len(fields), size, k, lg_k, is_bound)
 
 
 def choose_size(
@@ -417,6 +426,10 @@ def find_default_limit(table_size_bytes: int) -> int:
     That is 1 % of the table's bytes, at least 256 KiB, which any table can spare, and at most 256 MiB.
     """
     return min(max(table_size_bytes // 100, _LEAST_LIMIT_BYTES), MOST_GATHERED_BYTES)
+
+
+def _has_bound(type_text: str) -> bool:
+    return not has_lengths(type_text) and (find_width(type_text) or 0) <= _TEXT_BYTES
 
 
 def _column_bytes(type_text: str, row_count: int, k: int, lg_k: int) -> int:

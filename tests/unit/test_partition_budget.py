@@ -16,6 +16,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 import icestats
 from icestats.commit.puffin_writer import write_puffin
 from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches, without_samples
+from icestats.iceberg.metadata import Field
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan
@@ -200,12 +201,21 @@ def test_an_ndv_by_partition_that_is_an_estimate_says_its_error(load):
         assert count <= row["data_record_count"]
 
 
+@pytest.mark.parametrize(
+    ("type_text", "is_bound"),
+    [("long", True), ("decimal(38, 2)", True), ("fixed[32]", True), ("fixed[33]", False), ("string", False)],
+)
+def test_sizes_are_said_to_be_bounds_only_where_no_value_can_be_longer(type_text, is_bound):
+    size = choose_size([Field(1, "x", type_text, required=False, top_level=True)], [300] * 40, 1 << 30, k=200, lg_k=12)
+    assert ("will take up to" in str(size), "a text taken as 32 bytes" in str(size)) == (is_bound, not is_bound)
+
+
 def test_sizes_come_from_the_limit_and_the_committed_sketches(load, capsys):
     plan = prepare_scan(load()._source, load().snapshot, load().schema, by_partition=True)
     assert choose_sizes(plan, 1_000, 12, (None, None), 64 << 20) == Sizes(1_000, 12, 1_000, 12)
     small = choose_sizes(plan, 1_000, 12, (None, None), 1_000)
     assert small == SIZES
-    assert "(lg_k 6, k 32) will take up to" in capsys.readouterr().err
+    assert "(lg_k 6, k 32) will take about " in capsys.readouterr().err
     assert choose_sizes(plan, 1_000, 12, (64, None), 1_000) == Sizes(1_000, 12, 64, 12)
     assert load()._reader.find_committed_sizes(plan.fields) == (200, 12)
     found, _ = scan(load(), SIZES)

@@ -255,7 +255,7 @@ def _by_partition(fields: list[Field], partitions: pa.Table | None, k: int) -> s
         return "the size of the sketches by partition is not known yet"
     limit = find_default_limit(sum(partitions["total_data_file_size_in_bytes"].to_pylist()))
     size = choose_size(_sketched(fields), partitions["data_record_count"].to_pylist(), limit, k=k, lg_k=LG_K)
-    text = f"up to {render_bytes(size.size_bytes)} for sketches of {counted(size.partition_count, 'partition')}"
+    text = f"{size.said} for sketches of {counted(size.partition_count, 'partition')}"
     return f"{text}, of which at most {render_bytes(limit)} are kept, the table's own included"
 
 
