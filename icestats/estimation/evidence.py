@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -212,7 +212,8 @@ class Evidence:
         rollups, columns = reader.read_manifest_rollups(field_ids)
         live, cells = _choose(rollups.manifests, rollups.manifest_cells, self._holds_data, len(columns))
         built = self._build_groups("manifest", live, cells, columns, field_ids)
-        by_spec = group_manifests(self._data_manifests, reader.source.metadata.specs, reader.schema)
+        found = group_manifests(self._data_manifests, reader.source.metadata.specs, reader.schema)
+        by_spec = [replace(one, imported=reader.imported) for one in found]
         return GroupedEvidence(built, by_spec, self._deletes.over(built.row_counts), self._manifest_bytes)
 
     def read_partitions(self, field_ids: Sequence[int]) -> GroupedEvidence:
@@ -287,7 +288,8 @@ class Evidence:
         return found, files.select(["partition", "spec_id"])
 
     def _group_values(self, groups: pa.Table) -> list[SpecGroups]:
-        return group_values(groups, self.reader.source.metadata, self.reader.schema)
+        found = group_values(groups, self.reader.source.metadata, self.reader.schema)
+        return [replace(one, imported=self.reader.imported) for one in found]
 
     def read_distribution(self, field: Field) -> Distribution | None:
         """Return a column's nearest committed KLL sketch."""

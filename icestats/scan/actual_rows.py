@@ -260,7 +260,8 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
     rows, to_read = 0, []
     decides = not _excludes(row_filter.bound) and not _is_misplanned(row_filter)
     for task in _plan_files(scan, row_filter):
-        is_sure = decides and task.residual == AlwaysTrue() and not _may_be_wrapped(scan, task, row_filter)
+        may_differ = _may_be_wrapped(scan, task, row_filter) or _may_be_rough(scan, task, row_filter)
+        is_sure = decides and task.residual == AlwaysTrue() and not may_differ
         if is_sure and not task.delete_files:
             rows += task.file.record_count
         else:
@@ -274,6 +275,15 @@ def _may_be_wrapped(scan: Any, task: FileScanTask, row_filter: RowFilter) -> boo
     fields = scan.table_metadata.specs()[task.file.spec_id].fields
     found = ((place, row_filter.wrapped.get(field.field_id)) for place, field in enumerate(fields))
     return any(known is not None and abs(task.file.partition[place] or 0) >= known.least for place, known in found)
+
+
+def _may_be_rough(scan: Any, task: FileScanTask, row_filter: RowFilter) -> bool:
+    """Say whether a file may have other values of a column than its partition says, as of `SpecGroups.imported`."""
+    metadata = scan.table_metadata
+    return "schema.name-mapping.default" in metadata.properties and any(
+        field.source_id in row_filter.field_ids and str(field.transform) != "identity"
+        for field in metadata.specs()[task.file.spec_id].fields
+    )
 
 
 def _map_matching(scan: Any, row_filter: RowFilter, digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:

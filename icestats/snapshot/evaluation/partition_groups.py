@@ -42,6 +42,11 @@ class SpecGroups:
     """Which of all groups they are."""
     metrics: Mapping[int, ColumnMetrics]
     """Of the values of partition fields, by field id; nothing is known of a field that is not there."""
+    imported: bool = False
+    """Whether files may be in the partition of some of their values: PyIceberg's `add_files` takes it from bounds.
+
+    There may be nulls beside them, and any values where it is null. Of `identity` readers take all rows for its value.
+    """
 
 
 def group_manifests(

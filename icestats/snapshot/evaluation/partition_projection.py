@@ -92,8 +92,9 @@ def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: Ic
             inclusive, strict = (
                 build_set(found, has_null=null, has_nan=nan) for found in _project(leaf, field, schema)
             )
-            may[own] &= may_match(inclusive, known)
-            must[own] |= must_match(strict, known)
+            is_rough = one.imported and field.transform != "identity"
+            may[own] &= may_match(inclusive, known) | (known.may_be_null & is_rough)
+            must[own] |= must_match(strict, known) & (null & ~known.may_be_null | (not is_rough))
             buckets = _bucket_count(field)
             if buckets is None:
                 is_used[own] = True
