@@ -431,7 +431,7 @@ def apply_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafPartitions) -
     estimate = uniform.estimate
     if leaf.values.points and not leaf.values.ranges:
         estimate = np.minimum(estimate / ranges.bucket_share, 1.0)
-    estimate = np.where(ranges.must, 1.0, np.where(ranges.may, estimate, 0.0))
-    lower = np.where(ranges.must, 1.0, uniform.lower)
-    upper = np.where(ranges.must, 1.0, np.where(ranges.may, uniform.upper, 0.0))
+    estimate = np.where(ranges.must, 1.0, np.where(ranges.is_open, estimate, 0.0))
+    lower = np.where(ranges.must, 1.0, np.where(ranges.is_doubtful, 0.0, uniform.lower))
+    upper = np.where(ranges.must, 1.0, np.where(ranges.is_open, uniform.upper, 0.0))
     return build_selectivity(estimate, lower, upper, uniform.reasons)

@@ -53,17 +53,28 @@ class LeafPartitions:
     """What a predicate on a column says of each group by its partition values."""
 
     may: Mask
-    """Rows may match."""
+    """Rows may match: readers skip the others by this predicate."""
     must: Mask
     """All rows match."""
     is_used: Mask
     """The group's spec has an order-preserving field of the column: the predicate drops groups."""
     bucket_share: Floats
     """Share of the column's buckets that the group spans; 1.0 where it is not bucketed."""
+    is_open: Mask
+    """Rows may match, or would where another predicate has the group read: nulls of `SpecGroups.imported`."""
+    is_doubtful: Mask
+    """Readers may skip matching rows, those of `SpecGroups.imported` whose partition value is null."""
 
     def take(self, groups: Longs) -> LeafPartitions:
         """Return some groups."""
-        return LeafPartitions(self.may[groups], self.must[groups], self.is_used[groups], self.bucket_share[groups])
+        return LeafPartitions(
+            self.may[groups],
+            self.must[groups],
+            self.is_used[groups],
+            self.bucket_share[groups],
+            self.is_open[groups],
+            self.is_doubtful[groups],
+        )
 
 
 def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: IcebergSchema) -> LeafPartitions:
@@ -82,6 +93,7 @@ def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: Ic
     """
     may, must = np.ones(count, np.bool_), np.zeros(count, np.bool_)
     is_used, bucket_share = np.zeros(count, np.bool_), np.ones(count)
+    is_open, is_doubtful = may.copy(), must.copy()
     for one in by_spec:
         own = one.groups
         for field in one.spec.fields:
@@ -90,10 +102,13 @@ def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: Ic
                 continue
             null, nan = leaf.values.has_null, leaf.values.has_nan
             inclusive, strict = (
-                build_set(found, has_null=null, has_nan=nan) for found in _project(leaf, field, schema)
+                build_set(one_way, has_null=null, has_nan=nan) for one_way in _project(leaf, field, schema)
             )
             is_rough = one.imported and field.transform != "identity"
-            may[own] &= may_match(inclusive, known) | (known.may_be_null & is_rough)
+            found, doubtful = may_match(inclusive, known), known.may_be_null & is_rough
+            may[own] &= found | doubtful
+            is_open[own] &= found | doubtful | (null and is_rough)
+            is_doubtful[own] |= doubtful & ~found
             must[own] |= must_match(strict, known) & (null & ~known.may_be_null | (not is_rough))
             buckets = _bucket_count(field)
             if buckets is None:
@@ -101,7 +116,7 @@ def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: Ic
             else:
                 spanned = np.where(known.has_bounds, known.upper.values - known.lower.values + 1.0, buckets) / buckets
                 bucket_share[own] = np.minimum(bucket_share[own], spanned)
-    return LeafPartitions(may, must, is_used, bucket_share)
+    return LeafPartitions(may, must, is_used, bucket_share, is_open, is_doubtful)
 
 
 def keep_groups(predicate: Tree, leaves: Mapping[Leaf, LeafPartitions], count: int) -> Mask:
