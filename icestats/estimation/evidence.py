@@ -90,6 +90,7 @@ from icestats.snapshot.evaluation.partition_groups import (
     group_values,
     key_entries,
 )
+from icestats.snapshot.evaluation.partition_projection import may_mislead
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_layout import TEXT_LENGTH
@@ -212,8 +213,8 @@ class Evidence:
         rollups, columns = reader.read_manifest_rollups(field_ids)
         live, cells = _choose(rollups.manifests, rollups.manifest_cells, self._holds_data, len(columns))
         built = self._build_groups("manifest", live, cells, columns, field_ids)
-        found = group_manifests(self._data_manifests, reader.source.metadata.specs, reader.schema)
-        by_spec = [replace(one, imported=reader.imported) for one in found]
+        specs, imported = reader.source.metadata.specs, reader.imported
+        by_spec = group_manifests(self._data_manifests, specs, reader.schema, imported=imported)
         return GroupedEvidence(built, by_spec, self._deletes.over(built.row_counts), self._manifest_bytes)
 
     def read_partitions(self, field_ids: Sequence[int]) -> GroupedEvidence:
@@ -231,7 +232,23 @@ class Evidence:
         manifests = rollups.manifests.filter(pa.array(self._holds_data))
         live = pa.table({name: [sum_column(manifests, name)] for name in _LIVE})
         built = self._build_groups("table", live, rollups.table_cells, columns, field_ids)
-        return GroupedEvidence(built, [], self._deletes.over(built.row_counts), self._manifest_bytes)
+        return GroupedEvidence(
+            built, self._find_misleading(field_ids), self._deletes.over(built.row_counts), self._manifest_bytes
+        )
+
+    def _find_misleading(self, field_ids: Sequence[int]) -> list[SpecGroups]:
+        """Return the partition fields of some columns that may say of a manifest what is not so of its values."""
+        if not self.reader.imported:
+            return []
+        manifests = self.read_manifests(field_ids)
+        columns, unknown = manifests.groups.columns, np.full(len(manifests.groups.row_counts), np.nan)
+        nulls = {field_id: columns[field_id].null_share if field_id in columns else unknown for field_id in field_ids}
+        found = []
+        for one in manifests.by_spec:
+            fields = [field for field in one.spec.fields if field.source_id in nulls]
+            misleading = tuple(field for field in fields if may_mislead(one, field, nulls[field.source_id]).any())
+            found.append(SpecGroups(replace(one.spec, fields=misleading), np.zeros(1, np.int64), {}, imported=True))
+        return found
 
     def read_files(self, question: Question) -> GroupedEvidence:
         """Return the data files, with their statistics, of the manifests that partition summaries leave."""
@@ -288,8 +305,8 @@ class Evidence:
         return found, files.select(["partition", "spec_id"])
 
     def _group_values(self, groups: pa.Table) -> list[SpecGroups]:
-        found = group_values(groups, self.reader.source.metadata, self.reader.schema)
-        return [replace(one, imported=self.reader.imported) for one in found]
+        reader = self.reader
+        return group_values(groups, reader.source.metadata, reader.schema, imported=reader.imported)
 
     def read_distribution(self, field: Field) -> Distribution | None:
         """Return a column's nearest committed KLL sketch."""

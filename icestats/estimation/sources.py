@@ -23,6 +23,8 @@ from icestats.estimation.formulas.grouped_sources import (
     estimate_each,
     estimate_together,
     fit_equality_deletes,
+    judge_groups,
+    loosen,
 )
 from icestats.estimation.formulas.joint_sources import JointColumns, group_leaves
 from icestats.estimation.formulas.sampled_rows import read_sampled
@@ -123,7 +125,11 @@ _SPREAD = "ranges spread evenly between the table's bounds; columns independent"
 def _ask_ndv(evidence: Evidence, question: Question, name: str) -> SourceEstimate:
     grouped, leaves = evidence.read_table(question.field_ids), question.leaves
     found = {leaf: evidence.read_distinct(_find(evidence, leaf)) for leaf in leaves}
-    selectivity = combine_leaves(question.predicate, 1, lambda leaf: estimate_ndv(leaf, found[leaf], grouped.groups))
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        return loosen(estimate_ndv(leaf, found[leaf], grouped.groups), _is_rough(leaf, question, grouped))
+
+    selectivity = combine_leaves(question.predicate, 1, estimate_leaf)
     if leaves and not any(leaf.values.points or len(leaf.values.intervals) > 1 for leaf in leaves):
         reason = "no equality, IN, != or NOT IN in the filter: a number of distinct values says nothing of ranges"
         selectivity = replace(selectivity, estimate=np.full(1, np.nan), reasons=(reason,))
@@ -143,7 +149,11 @@ def _ask_kll(evidence: Evidence, question: Question, name: str) -> SourceEstimat
     found = {leaf: evidence.read_distribution(_find(evidence, leaf)) for leaf in question.leaves}
     known = [one for leaf in question.leaves if (one := found[leaf])]
     live = _count_live(grouped, question, known)
-    selectivity = combine_leaves(question.predicate, 1, lambda leaf: _rank(leaf, found[leaf], live))
+
+    def estimate_leaf(leaf: Leaf) -> Selectivity:
+        return loosen(_rank(leaf, found[leaf], live), _is_rough(leaf, question, grouped))
+
+    selectivity = combine_leaves(question.predicate, 1, estimate_leaf)
     notes = tuple(dict.fromkeys(note for one in known if one.rows for note in one.rows.notes))
     bound = f"{BY_RANK}: the sketches' rank errors at each end of an interval, Fréchet's inequalities"
     basis = Basis(
@@ -167,10 +177,11 @@ def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_neede
     joints = evidence.read_together([leaf.field_id for leaf in question.leaves], is_needed=is_needed)
 
     def estimate_leaf(leaf: Leaf) -> Selectivity:
-        return _count_common(leaf, found[leaf], live)
+        return loosen(_count_common(leaf, found[leaf], live), _is_rough(leaf, question, grouped))
 
     def estimate_together(leaves: Sequence[Leaf]) -> list[LeafGroup]:
-        return group_leaves(leaves, joints, estimate_leaf, live.bring_to_today)
+        sure = [leaf for leaf in leaves if not _is_rough(leaf, question, grouped).any()]
+        return group_leaves(sure, joints, estimate_leaf, live.bring_to_today)
 
     selectivity = combine_leaves(question.predicate, 1, estimate_leaf, estimate_together)
     read: list[FrequentColumn | JointColumns] = [*known, *joints.values()]
@@ -186,6 +197,10 @@ def _ask_frequent(evidence: Evidence, question: Question, name: str, *, is_neede
         rows=live.rows,
     )
     return build_source_estimate(name, question, grouped, selectivity, basis)
+
+
+def _is_rough(leaf: Leaf, question: Question, table: GroupedEvidence) -> Mask:
+    return judge_groups(leaf, table, question.row_filter.schema).is_rough
 
 
 def _refute(found: SourceEstimate, proven: SourceEstimate) -> SourceEstimate:

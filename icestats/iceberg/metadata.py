@@ -15,6 +15,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from icestats.answers.text import render_time
 from icestats.errors import ColumnNotFoundError, SnapshotNotFoundError, check_names
 
+NAME_MAPPING = "schema.name-mapping.default"
+"""The table property that tells the columns of files without field ids."""
 NESTED_TYPES = frozenset({"struct", "list", "map"})
 FIRST_TIME_MS, LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999, which Python knows."""
@@ -276,7 +278,7 @@ class TableMetadata:
     @property
     def name_mapping(self) -> str | None:
         """By which columns go of files that have no field ids, as `add_files` takes in: JSON, which may be anything."""
-        return self.properties.get("schema.name-mapping.default")
+        return self.properties.get(NAME_MAPPING)
 
     def find_moved(self) -> frozenset[int]:
         """Return the columns an earlier name of which the name mapping gives to another column.

@@ -22,7 +22,7 @@ from icestats.iceberg.confined_io import UNREAD_SCHEMA
 from icestats.iceberg.filters.predicates import find_predicates
 from icestats.iceberg.filters.row_filter import RowFilter
 from icestats.iceberg.filters.value_sets import build_values
-from icestats.iceberg.metadata import Field, Schema, Snapshot
+from icestats.iceberg.metadata import NAME_MAPPING, Field, Schema, Snapshot
 from icestats.iceberg.storage import unreadable
 from icestats.iceberg.types import parse_type, to_arrow_type
 from icestats.scan.position_deletes import read_position_deletes
@@ -259,8 +259,9 @@ def _count(scan: Any, row_filter: RowFilter) -> int:
 
     rows, to_read = 0, []
     decides = not _excludes(row_filter.bound) and not _is_misplanned(row_filter)
+    rough = _find_rough_specs(scan, row_filter)
     for task in _plan_files(scan, row_filter):
-        may_differ = _may_be_wrapped(scan, task, row_filter) or _may_be_rough(scan, task, row_filter)
+        may_differ = task.file.spec_id in rough or _may_be_wrapped(scan, task, row_filter)
         is_sure = decides and task.residual == AlwaysTrue() and not may_differ
         if is_sure and not task.delete_files:
             rows += task.file.record_count
@@ -277,13 +278,16 @@ def _may_be_wrapped(scan: Any, task: FileScanTask, row_filter: RowFilter) -> boo
     return any(known is not None and abs(task.file.partition[place] or 0) >= known.least for place, known in found)
 
 
-def _may_be_rough(scan: Any, task: FileScanTask, row_filter: RowFilter) -> bool:
-    """Say whether a file may have other values of a column than its partition says, as of `SpecGroups.imported`."""
-    metadata = scan.table_metadata
-    return "schema.name-mapping.default" in metadata.properties and any(
-        field.source_id in row_filter.field_ids and str(field.transform) != "identity"
-        for field in metadata.specs()[task.file.spec_id].fields
-    )
+def _find_rough_specs(scan: Any, row_filter: RowFilter) -> set[int]:
+    """Return the specs whose partitions may have other values of a column than they say: of `SpecGroups.imported`."""
+    if NAME_MAPPING not in scan.table_metadata.properties:
+        return set()
+    return {
+        spec_id
+        for spec_id, spec in scan.table_metadata.specs().items()
+        for field in spec.fields
+        if field.source_id in row_filter.field_ids and str(field.transform) != "identity"
+    }
 
 
 def _map_matching(scan: Any, row_filter: RowFilter, digest: Callable[[pa.Table], _Digest]) -> Iterator[_Digest]:

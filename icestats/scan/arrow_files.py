@@ -37,6 +37,7 @@ from pyiceberg.types import StructType
 
 from icestats.answers.arrays import to_numpy
 from icestats.answers.text import one_line
+from icestats.iceberg.metadata import NAME_MAPPING
 from icestats.scan.position_deletes import DeletedPositions
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class _WithMapping:
         return getattr(self._metadata, name)
 
     def name_mapping(self) -> _FilesMapping | None:
-        text = self._metadata.properties.get("schema.name-mapping.default")
+        text = self._metadata.properties.get(NAME_MAPPING)
         return _parse_mapping(text) if text else None
 
 

@@ -30,10 +30,12 @@ ROWS = pa.table(
 FULL = ROWS.slice(2)
 
 
-def add(folder: Path, column: str, transform: Transform[Any, Any], rows: pa.Table, **options: Any) -> icestats.Table:
+def add(
+    folder: Path, column: str, transform: Transform[Any, Any], rows: pa.Table, mode: str = "full", **options: Any
+) -> icestats.Table:
     catalog = open_catalog(folder)
     catalog.create_namespace("db")
-    table = catalog.create_table("db.t", SCHEMA)
+    table = catalog.create_table("db.t", SCHEMA, properties={"write.metadata.metrics.default": mode})
     with table.update_spec() as update:
         update.add_field(column, transform, "part")
     pq.write_table(rows, folder / "rows.parquet", **options)
@@ -59,9 +61,19 @@ def test_nulls_beside_the_values_of_a_partition_are_known(
 ) -> None:
     """Readers skip the file by `is null` alone, and find its null where they read it for something else."""
     table = add(tmp_path, column, transform, ROWS)
-    found = table.estimate(row_filter, actual=True, sources=["data-files", "manifests", "partitions", "combined"])
-    assert found.actual == count
-    assert all(one.rows_lower <= count <= one.rows_upper for one in found)
+    check(table, row_filter, [count])
+
+
+def check(table: icestats.Table, row_filter: str, counts: list[int]) -> None:
+    """Check that bounds hold what all engines find, of which PyIceberg is the first."""
+    found = table.estimate(row_filter, actual=True)
+    assert found.actual == counts[0]
+    known = [one for one in found if one.source != "actual" and None not in (one.rows_lower, one.rows_upper)]
+    assert {"data-files", "manifests", "manifests-each", "partitions", "table", "combined"} <= {
+        one.source for one in known
+    }
+    for count in counts:
+        assert [one.source for one in known if not one.rows_lower <= count <= one.rows_upper] == []
 
 
 @pytest.mark.parametrize(
@@ -78,13 +90,62 @@ def test_a_null_partition_value_of_a_file_without_bounds_says_nothing(
     tmp_path: Path, column: str, transform: Transform[Any, Any], row_filter: str, count: int
 ) -> None:
     table = add(tmp_path, column, transform, FULL, write_statistics=False)
-    found = table.estimate(row_filter, actual=True)
-    assert found.actual == count
-    assert all(one.rows_lower <= count <= one.rows_upper for one in found if one.rows_lower is not None)
+    check(table, row_filter, [count])
 
 
-def test_rows_of_an_identity_partition_have_its_value_for_readers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("row_filter", ["at is not null", "at >= '2026-01-01T00:00:00'"])
+def test_files_whose_nulls_are_counted_may_have_a_null_partition(tmp_path: Path, row_filter: str) -> None:
+    check(add(tmp_path, "at", DayTransform(), FULL, mode="counts"), row_filter, [0, 3])
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "counts"),
+    [
+        ("n = 3", [5, 4]),
+        ("n != 4", [4, 5]),
+        ("n >= 3", [5, 4]),
+        ("n is null", [0]),
+        ("n is null or text = 'ac'", [2, 1]),
+    ],
+)
+def test_nulls_beside_the_value_of_an_identity_partition_are_its_value_to_some_engines(
+    tmp_path: Path, row_filter: str, counts: list[int]
+) -> None:
+    """Spark gives all rows the partition's value, PyIceberg where it need not filter them."""
     rows = ROWS.set_column(0, "n", pa.array([3, None, 3, 3, 3], pa.int64()))
-    found = add(tmp_path, "n", IdentityTransform(), rows).estimate("n = 3", actual=True)
-    assert found.actual == 5
-    assert {(one.rows_lower, one.rows_upper) for one in found if one.source == "combined"} == {(5.0, 5.0)}
+    check(add(tmp_path, "n", IdentityTransform(), rows), row_filter, counts)
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "counts"), [("n != 3", [2, 0]), ("n is null", [3, 0]), ("n is not null or text = 'ac'", [3, 1])]
+)
+def test_a_null_identity_partition_of_a_file_without_bounds_is_read_in_two_ways(
+    tmp_path: Path, row_filter: str, counts: list[int]
+) -> None:
+    """Spark gives all rows null; PyIceberg reads their values where it reads the file."""
+    check(add(tmp_path, "n", IdentityTransform(), FULL, write_statistics=False), row_filter, counts)
+
+
+def test_partitions_settle_what_no_null_can_be_beside(tmp_path: Path) -> None:
+    """Also where several files are in a manifest: what is known to have no nulls is certain, as in other tables."""
+    table = add(tmp_path, "at", DayTransform(), FULL)
+    later = FULL.set_column(1, "at", pa.array([NOON + dt.timedelta(days=1)] * 3, pa.timestamp("us")))
+    pq.write_table(later, tmp_path / "later.parquet")
+    catalog = open_catalog(tmp_path)
+    catalog.load_table("db.t").add_files([str(tmp_path / "later.parquet")])
+    table = icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
+    for row_filter in ("at >= '2026-01-02T00:00:00'", "at is null", "at is not null"):
+        found = table.estimate(row_filter, actual=True, sources=["data-files", "partitions", "combined"])
+        assert {(one.rows_lower, one.rows_upper) for one in found} == {(found.actual, found.actual)}
+
+
+def test_nulls_that_no_statistics_count_beside_other_days(tmp_path: Path) -> None:
+    """Of files in one manifest, readers take all rows of some for matching, and nulls of others for none."""
+    table = add(tmp_path, "at", DayTransform(), ROWS)
+    later = ROWS.set_column(1, "at", pa.array([NOON + dt.timedelta(days=1), *[None] * 4], pa.timestamp("us")))
+    pq.write_table(later, tmp_path / "later.parquet")
+    catalog = open_catalog(tmp_path)
+    catalog.load_table("db.t").add_files([str(tmp_path / "later.parquet")])
+    table = icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
+    check(table, "at >= '2026-01-02T00:00:00'", [1, 5])
+    check(table, "at < '2026-01-02T00:00:00'", [4, 5])

@@ -17,6 +17,7 @@ from icestats.estimation.formulas.grouped_sources import (
     RowCounts,
     apply_partitions,
     estimate_kept,
+    judge_groups,
     keep_by_partition,
 )
 from icestats.estimation.formulas.joint_sources import bound_all, scale_to
@@ -26,7 +27,6 @@ from icestats.estimation.formulas.sketch_sources import PartitionSketches, Sketc
 from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.iceberg.filters.value_sets import Leaf
 from icestats.iceberg.value_order import Floats, Longs, Mask
-from icestats.snapshot.evaluation.partition_projection import judge_leaf
 
 _HALVINGS = 45
 
@@ -221,7 +221,7 @@ def _correct(
 def _as_in_table(leaf: Leaf, table: Selectivity, kept: KeptGroups) -> Selectivity:
     """The table's matching rows, spread over groups as evenly as each group's own bounds allow."""
     every = kept.evidence.groups
-    ranges = judge_leaf(leaf, kept.evidence.by_spec, len(every.row_counts), kept.question.row_filter.schema)
+    ranges = judge_groups(leaf, kept.evidence, kept.question.row_filter.schema)
     own = apply_partitions(leaf, estimate_uniform(leaf, every), ranges)
     one = np.zeros(len(every.row_counts), np.int64)
     spread = spread_evenly(table.estimate, one, every.row_counts, own.lower, own.upper)[kept.places]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.value_order import Floats, Longs, Mask
 from icestats.snapshot.evaluation.partition_groups import SpecGroups
 from icestats.snapshot.evaluation.partition_projection import LeafPartitions, judge_leaf, keep_groups
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema as IcebergSchema
 
 _HARD_BOUND = "certain: what the bounds and null counts of {unit} leave possible, Fréchet's inequalities for AND and OR"
 
@@ -184,10 +188,16 @@ def keep_by_partition(question: Question, evidence: GroupedEvidence) -> KeptGrou
     """Return the groups that may hold matching rows, by their partition values alone."""
     count = len(evidence.groups.row_counts)
     schema = question.row_filter.schema
-    leaves = {leaf: judge_leaf(leaf, evidence.by_spec, count, schema) for leaf in question.leaves}
+    leaves = {leaf: judge_groups(leaf, evidence, schema) for leaf in question.leaves}
     kept = np.flatnonzero(keep_groups(question.predicate, leaves, count))
     taken = {leaf: found.take(kept) for leaf, found in leaves.items()}
     return KeptGroups(question, evidence, evidence.groups.take(kept), taken, kept, evidence.deletes.take(kept))
+
+
+def judge_groups(leaf: Leaf, evidence: GroupedEvidence, schema: IcebergSchema) -> LeafPartitions:
+    """Say what partition values say of a predicate in all groups."""
+    column, count = evidence.groups.columns.get(leaf.field_id), len(evidence.groups.row_counts)
+    return judge_leaf(leaf, evidence.by_spec, count, schema, None if column is None else column.null_share)
 
 
 def count_values(question: Question, evidence: GroupedEvidence, kept: int) -> int:
@@ -195,7 +205,10 @@ def count_values(question: Question, evidence: GroupedEvidence, kept: int) -> in
     filtered = {leaf.field_id for leaf in question.leaves}
     nan_columns = {leaf.field_id for leaf in question.leaves if leaf.type in ("float", "double")}
     partition_values = sum(
-        len(found.groups) for found in evidence.by_spec for field in found.spec.fields if field.source_id in filtered
+        len(found.groups)
+        for found in evidence.by_spec
+        for field in found.spec.fields
+        if field.source_id in filtered and field.field_id in found.metrics
     )
     sizes = 1 if question.columns is None else len(question.columns)
     return 2 * partition_values + kept * (1 + sizes + 3 * len(filtered) + len(nan_columns))
@@ -422,7 +435,12 @@ def estimate_together(
     # What holds for the groups together says nothing of one of them, so that these bounds are apart.
     first = np.zeros(1, np.int64)
     whole = replace(kept, groups=together, places=kept.places[first], deletes=kept.deletes.take(first))
-    proven = estimate_kept(source, whole, lambda leaf: estimate_uniform(leaf, together), assumes=assumes)
+
+    def prove_leaf(leaf: Leaf) -> Selectivity:
+        is_rough = np.array([kept.leaves[leaf].is_rough.any()])
+        return loosen(estimate_uniform(leaf, together), is_rough)
+
+    proven = estimate_kept(source, whole, prove_leaf, assumes=assumes)
     return keep_within(found, (found, proven))
 
 
@@ -431,7 +449,13 @@ def apply_partitions(leaf: Leaf, uniform: Selectivity, ranges: LeafPartitions) -
     estimate = uniform.estimate
     if leaf.values.points and not leaf.values.ranges:
         estimate = np.minimum(estimate / ranges.bucket_share, 1.0)
-    estimate = np.where(ranges.must, 1.0, np.where(ranges.is_open, estimate, 0.0))
-    lower = np.where(ranges.must, 1.0, np.where(ranges.is_doubtful, 0.0, uniform.lower))
-    upper = np.where(ranges.must, 1.0, np.where(ranges.is_open, uniform.upper, 0.0))
-    return build_selectivity(estimate, lower, upper, uniform.reasons)
+    estimate = np.where(ranges.must, 1.0, np.where(ranges.may, estimate, 0.0))
+    lower = np.where(ranges.must, 1.0, uniform.lower)
+    upper = np.where(ranges.must, 1.0, np.where(ranges.may, uniform.upper, 0.0))
+    return loosen(Selectivity(estimate, lower, upper, uniform.reasons), ranges.is_rough)
+
+
+def loosen(found: Selectivity, is_rough: Mask) -> Selectivity:
+    """Return the same without the bounds of groups in which partition values mislead: `LeafPartitions.is_rough`."""
+    lower, upper = np.where(is_rough, 0.0, found.lower), np.where(is_rough, 1.0, found.upper)
+    return build_selectivity(found.estimate, lower, upper, found.reasons)

@@ -313,7 +313,7 @@ class SketchedPartitions:
     def estimate(self, leaf: Leaf) -> Selectivity:
         """Return the share of each partition's rows that satisfies a predicate, partition values where they decide."""
         ranges, rows = self.kept.leaves[leaf], self.live.rows
-        undecided = np.flatnonzero(ranges.is_open & ~ranges.must)
+        undecided = np.flatnonzero(ranges.is_rough | (ranges.may & ~ranges.must))
         estimate = ranges.must.astype(np.float64)
         lower, upper = estimate * rows.least / np.maximum(rows.most, 1.0), ranges.must.astype(np.float64)
         if not len(undecided):
@@ -322,7 +322,7 @@ class SketchedPartitions:
         sketched = self.sketched[leaf].take(undecided)
         today = self.live.take(undecided).bring_to_today(found.selectivity, sketched)
         estimate[undecided], lower[undecided], upper[undecided] = today.estimate, today.lower, today.upper
-        lower[ranges.is_doubtful] = 0.0
+        lower[ranges.is_rough], upper[ranges.is_rough] = 0.0, 1.0
         off = _error(sketched.row_counts, found.selectivity)
         reasons = found.selectivity.reasons
         can_be_rare = leaf.values.points and off and not self.sketches.is_certain
@@ -379,8 +379,8 @@ def estimate_by_sketches(
         # What no sketch tells apart is no chance: it may lie on the same side in all of them.
         return found
     ranges = kept.leaves[leaf]
-    error = _error(partitions.live.rows.most[ranges.is_open & ~ranges.must], one.selectivity)
-    if np.isnan(error):
+    error = _error(partitions.live.rows.most[ranges.may & ~ranges.must], one.selectivity)
+    if np.isnan(error) or ranges.is_rough.any():
         return found
     lower, upper = round_bounds(found.rows - error, found.rows + error)
     return replace(

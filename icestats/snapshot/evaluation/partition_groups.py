@@ -45,7 +45,7 @@ class SpecGroups:
     imported: bool = False
     """Whether files may be in the partition of some of their values: PyIceberg's `add_files` takes it from bounds.
 
-    There may be nulls beside them, and any values where it is null. Of `identity` readers take all rows for its value.
+    There may be nulls beside them, and any values where it is null.
     """
 
 
@@ -54,6 +54,8 @@ def group_manifests(
     specs: Mapping[int, PartitionSpec],
     schema: Schema,
     wanted: Mapping[int, Collection[int]] | None = None,
+    *,
+    imported: bool = False,
 ) -> list[SpecGroups]:
     """Group manifests, with what the manifest list says of their partitions.
 
@@ -67,6 +69,8 @@ def group_manifests(
         The schema that partition fields get their types from.
     wanted : mapping of int to collection of int, optional
         By spec, the partition fields that metrics are wanted of; by default all.
+    imported : bool, default False
+        `SpecGroups.imported`.
     """
     partitions = combine_chunks(manifest_files["partitions"])
 
@@ -83,7 +87,7 @@ def group_manifests(
                 )
         return found
 
-    return _group(to_numpy(manifest_files["partition_spec_id"]), specs, read, wanted)
+    return _group(to_numpy(manifest_files["partition_spec_id"]), specs, read, wanted, imported=imported)
 
 
 def group_values(
@@ -91,6 +95,8 @@ def group_values(
     metadata: TableMetadata,
     schema: Schema,
     wanted: Mapping[int, Collection[int]] | None = None,
+    *,
+    imported: bool = False,
 ) -> list[SpecGroups]:
     """Group partitions or data files, which have one value a partition field.
 
@@ -100,7 +106,7 @@ def group_values(
         `partition`, the values of the fields of all specs, and `spec_id` of each.
     metadata : TableMetadata
         The table's specs and schemas.
-    schema, wanted
+    schema, wanted, imported
         As in `group_manifests`.
     """
     places, partitions = find_partition_places(metadata, schema), combine_chunks(groups["partition"])
@@ -115,7 +121,7 @@ def group_values(
                     found[field.field_id] = value_metrics(values if own is None else values.take(own), type_text)
         return found
 
-    return _group(to_numpy(groups["spec_id"]), metadata.specs, read, wanted)
+    return _group(to_numpy(groups["spec_id"]), metadata.specs, read, wanted, imported=imported)
 
 
 def _holds(stored: pa.DataType, type_text: str) -> bool:
@@ -153,12 +159,14 @@ def _group(
     specs: Mapping[int, PartitionSpec],
     read: Callable[[Longs, PartitionSpec, Collection[int]], dict[int, ColumnMetrics]],
     wanted: Mapping[int, Collection[int]] | None,
+    *,
+    imported: bool = False,
 ) -> list[SpecGroups]:
     found = []
     for spec_id in np.unique(spec_ids).tolist():
         spec, rows = specs.get(spec_id, PartitionSpec(spec_id, ())), np.flatnonzero(spec_ids == spec_id)
         fields = [field.field_id for field in spec.fields] if wanted is None else wanted.get(spec_id, ())
-        found.append(SpecGroups(spec, rows, read(rows, spec, fields) if fields else {}))
+        found.append(SpecGroups(spec, rows, read(rows, spec, fields) if fields else {}, imported))
     return found
 
 

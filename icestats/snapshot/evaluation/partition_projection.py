@@ -53,17 +53,15 @@ class LeafPartitions:
     """What a predicate on a column says of each group by its partition values."""
 
     may: Mask
-    """Rows may match: readers skip the others by this predicate."""
+    """Readers do not skip the group by this predicate."""
     must: Mask
-    """All rows match."""
+    """Readers take all rows for matching."""
     is_used: Mask
     """The group's spec has an order-preserving field of the column: the predicate drops groups."""
     bucket_share: Floats
     """Share of the column's buckets that the group spans; 1.0 where it is not bucketed."""
-    is_open: Mask
-    """Rows may match, or would where another predicate has the group read: nulls of `SpecGroups.imported`."""
-    is_doubtful: Mask
-    """Readers may skip matching rows, those of `SpecGroups.imported` whose partition value is null."""
+    is_rough: Mask
+    """Readers may find other rows than the partition value says, and not all the same: of `SpecGroups.imported`."""
 
     def take(self, groups: Longs) -> LeafPartitions:
         """Return some groups."""
@@ -72,12 +70,13 @@ class LeafPartitions:
             self.must[groups],
             self.is_used[groups],
             self.bucket_share[groups],
-            self.is_open[groups],
-            self.is_doubtful[groups],
+            self.is_rough[groups],
         )
 
 
-def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: IcebergSchema) -> LeafPartitions:
+def judge_leaf(
+    leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: IcebergSchema, null_share: Floats | None = None
+) -> LeafPartitions:
     """Judge each group by a predicate.
 
     Parameters
@@ -90,39 +89,64 @@ def judge_leaf(leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: Ic
         How many groups there are.
     schema : pyiceberg.schema.Schema
         Transforms need the type of the column.
+    null_share : numpy.ndarray of float64, optional
+        Of the column in each group by data files' statistics; NaN, and the default: unknown.
     """
     may, must = np.ones(count, np.bool_), np.zeros(count, np.bool_)
     is_used, bucket_share = np.zeros(count, np.bool_), np.ones(count)
-    is_open, is_doubtful = may.copy(), must.copy()
+    is_rough, nulls = must.copy(), np.full(count, np.nan) if null_share is None else null_share
     for one in by_spec:
         own = one.groups
         for field in one.spec.fields:
             known = one.metrics.get(field.field_id)
-            if field.source_id != leaf.field_id or known is None or _KNOWN.fullmatch(field.transform) is None:
+            if field.source_id != leaf.field_id or _KNOWN.fullmatch(field.transform) is None:
+                continue
+            misleads = may_mislead(one, field, nulls)
+            if known is None:
+                is_rough[own] |= misleads
                 continue
             null, nan = leaf.values.has_null, leaf.values.has_nan
             inclusive, strict = (
                 build_set(one_way, has_null=null, has_nan=nan) for one_way in _project(leaf, field, schema)
             )
-            is_rough = one.imported and field.transform != "identity"
-            found, doubtful = may_match(inclusive, known), known.may_be_null & is_rough
-            may[own] &= found | doubtful
-            is_open[own] &= found | doubtful | (null and is_rough)
-            is_doubtful[own] |= doubtful & ~found
-            must[own] |= must_match(strict, known) & (null & ~known.may_be_null | (not is_rough))
+            own_may, own_must = may_match(inclusive, known), must_match(strict, known)
+            may[own] &= own_may
+            must[own] |= own_must
+            settles_nulls = (own_must if null else ~own_may) & ~known.may_be_null
+            is_rough[own] |= misleads & ~settles_nulls
             buckets = _bucket_count(field)
             if buckets is None:
                 is_used[own] = True
             else:
                 spanned = np.where(known.has_bounds, known.upper.values - known.lower.values + 1.0, buckets) / buckets
                 bucket_share[own] = np.minimum(bucket_share[own], spanned)
-    return LeafPartitions(may, must, is_used, bucket_share, is_open, is_doubtful)
+    return LeafPartitions(may, must, is_used, bucket_share, is_rough)
+
+
+def may_mislead(one: SpecGroups, field: PartitionField, null_share: Floats) -> Mask:
+    """Say of some groups whether rows may have other values than a partition field says, as of `SpecGroups.imported`.
+
+    Parameters
+    ----------
+    one : SpecGroups
+        The groups.
+    field : PartitionField
+        One of their spec.
+    null_share : numpy.ndarray of float64
+        Of its column in each of all groups by data files' statistics; NaN: unknown.
+    """
+    known, nulls = one.metrics.get(field.field_id), null_share[one.groups]
+    if not one.imported or known is None:
+        return np.full(len(nulls), one.imported)
+    # Columns that are not in the files themselves, which `identity` allows, have no nulls beside the partition's value.
+    beside = nulls > 0.0 if field.transform == "identity" else nulls != 0.0
+    return known.may_be_null | beside
 
 
 def keep_groups(predicate: Tree, leaves: Mapping[Leaf, LeafPartitions], count: int) -> Mask:
     """Say which groups may hold matching rows, by their partition values alone."""
     if isinstance(predicate, Leaf):
-        return leaves[predicate].may
+        return leaves[predicate].may | leaves[predicate].is_rough
     parts = [keep_groups(part, leaves, count) for part in predicate.parts]
     if isinstance(predicate, All):
         return reduce(np.logical_and, parts, np.ones(count, np.bool_))
