@@ -238,7 +238,9 @@ class Evidence:
 
     def _find_misleading(self, field_ids: Sequence[int]) -> list[SpecGroups]:
         """Return the partition fields of some columns that may say of a manifest what is not so of its values."""
-        if not self.reader.imported:
+        specs = self.reader.source.metadata.specs.values()
+        sources = {field.source_id for spec in specs for field in spec.fields}
+        if not self.reader.imported or sources.isdisjoint(field_ids):
             return []
         manifests = self.read_manifests(field_ids)
         columns, unknown = manifests.groups.columns, np.full(len(manifests.groups.row_counts), np.nan)
