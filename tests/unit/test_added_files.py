@@ -14,6 +14,9 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 import icestats
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.table.statistics import Statistics
 from tests.committed_statistics import open_catalog
 
 SCHEMA = Schema(
@@ -149,3 +152,20 @@ def test_nulls_that_no_statistics_count_beside_other_days(tmp_path: Path) -> Non
     table = icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
     check(table, "at >= '2026-01-02T00:00:00'", [1, 5])
     check(table, "at < '2026-01-02T00:00:00'", [4, 5])
+
+
+def test_sketches_by_partition_beside_partitions_that_nulls_may_be_in(tmp_path: Path) -> None:
+    """One day is within the filter, nulls beside it: its sketches are asked as those of days that the filter cuts."""
+    add(tmp_path, "at", DayTransform(), ROWS)
+    catalog = open_catalog(tmp_path)
+    for days in (1, 2):
+        later = ROWS.set_column(1, "at", pa.array([NOON + dt.timedelta(days=days), *[None] * 4], pa.timestamp("us")))
+        pq.write_table(later, tmp_path / f"{days}.parquet")
+        catalog.load_table("db.t").add_files([str(tmp_path / f"{days}.parquet")])
+    table = icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
+    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema, by_partition=True)
+    Statistics(table._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
+    table = table.refresh()
+    for row_filter in ("at > '2026-01-01T06:00:00' and at < '2026-01-03T18:00:00'", "at < '2026-01-03T18:00:00'"):
+        check(table, row_filter, [6])
+        assert table.estimate(row_filter)["kll-by-partition"].rows is not None

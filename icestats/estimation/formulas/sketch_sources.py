@@ -379,8 +379,10 @@ def estimate_by_sketches(
         # What no sketch tells apart is no chance: it may lie on the same side in all of them.
         return found
     ranges = kept.leaves[leaf]
+    if ranges.is_rough.any():
+        return found
     error = _error(partitions.live.rows.most[ranges.may & ~ranges.must], one.selectivity)
-    if np.isnan(error) or ranges.is_rough.any():
+    if np.isnan(error):
         return found
     lower, upper = round_bounds(found.rows - error, found.rows + error)
     return replace(
