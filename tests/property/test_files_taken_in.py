@@ -28,6 +28,9 @@ from pyiceberg.transforms import (
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestampType
 
 import icestats
+from icestats.scan.scan_job import Sizes
+from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.table.statistics import Statistics
 from tests.committed_statistics import open_catalog
 
 SCHEMA = Schema(
@@ -73,6 +76,10 @@ def test_bounds_hold_what_is_found_in_files_taken_in(
     if chance.random() < 0.3:
         catalog.load_table(name).append(pa.table([[5, None], [FIRST, None], ["a", None], [1, None]], SCHEMA.as_arrow()))
     known = icestats.load(name, catalog={"name": "c", "type": "sql", **catalog.properties})
+    if known.snapshot is not None and chance.random() < 0.6:
+        plan = prepare_scan(known._source, known._reader.require_snapshot(), known.schema, by_partition=True)
+        Statistics(known._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
+        known = known.refresh()
     for _ in range(8):
         row_filter = draw(chance)
         found = known.estimate(row_filter, actual=True)
