@@ -38,7 +38,7 @@ class Asked:
 
     def wait(self) -> None:
         """Wait for what is read in the background."""
-        assert self.background.wait()
+        assert self.background.wait(600)
 
     def type(self, text: str) -> dict[str, Any]:
         """Type a filter; return the bar once it is answered."""
