@@ -198,7 +198,7 @@ def build_columns(
             unknown = NO_LENGTH if has_none else "unknown: no committed statistics"
             provenance[name] = unknown if figure is None else figure.provenance
         if row["ndv"] is not None:
-            row["ndv"], provenance["ndv"] = limit_ndv(row, provenance["ndv"])
+            row["ndv"], provenance["ndv"] = limit_ndv(row, None if field.repeated else record_count, provenance["ndv"])
         rows.append({**row, "missing_files": list(missing.items()), "provenance": list(provenance.items())})
     return pa.Table.from_pylist(rows, COLUMNS)
 
@@ -218,17 +218,22 @@ def _count_null_structs(row: dict[str, Any], field: Field, record_count: int, pr
             provenance[statistic] += f", and {counted(uncounted, 'row')} whose struct is null"
 
 
-def limit_ndv(row: Mapping[str, Any], provenance: str) -> tuple[int, str]:
-    """Return an NDV, no more than there are values that are not null, and what it leaves out."""
+def limit_ndv(row: Mapping[str, Any], record_count: int | None, provenance: str) -> tuple[int, str]:
+    """Return an NDV, no more than there are values that are not null, and what it leaves out.
+
+    Where data files do not count values, it is no more than there are rows; None: a row may have many values.
+    """
     ndv: int = row["ndv"]
     if row["type"] in LEAVES_OUT_EMPTY and not row["lower_bound"]:
         provenance += "; the empty value, if there is one, is not counted"
     if row["type"] in ("float", "double"):
         provenance += "; 0.0 and -0.0, and NaN of other bits, count as different values"
     if None not in (row["value_count"], row["null_value_count"]):
-        most = row["value_count"] - row["null_value_count"]
-        if ndv > most:
-            return most, f"{provenance}; cut from {ndv:,} to the number of values that are not null"
+        most, what = row["value_count"] - row["null_value_count"], "values that are not null"
+    else:
+        most, what = record_count, "rows"
+    if most is not None and ndv > most:
+        return most, f"{provenance}; cut from {ndv:,} to the number of {what}"
     return ndv, provenance
 
 

@@ -78,6 +78,15 @@ def columns(opened):
     return found, {name: dict(row["provenance"]) for name, row in found.items()}
 
 
+def test_an_earlier_ndv_is_at_most_the_rows_where_files_count_no_values(table, load):
+    commit(load())
+    table.delete("id >= 10")
+    found, words = columns(load())
+    assert (found["price"]["value_count"], found["price"]["ndv"]) == (None, 10)
+    assert "to the number of rows" in words["price"]["ndv"]
+    assert "cut from 1,000 to the number of values that are not null" in words["id"]["ndv"]
+
+
 def test_partitions_keep_their_sketches_where_their_column_is_promoted(catalog, catalog_properties):
     """The keys of the sketches are as wide as the column was."""
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
