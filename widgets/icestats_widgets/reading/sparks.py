@@ -86,7 +86,7 @@ class PartSketches:
         for row in rows:
             found = self.ndvs.get(row["name"])
             if row["ndv"] is None and found is not None:
-                row["ndv"], about = limit_ndv({**row, "ndv": found[0]}, found[1])
+                row["ndv"], about = limit_ndv({**row, "ndv": found[0]}, self.part.record_count, found[1])
                 row["provenance"] = list({**dict(row["provenance"]), "ndv": about}.items())
         return pa.Table.from_pylist(rows, columns.schema)
 
