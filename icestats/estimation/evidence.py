@@ -238,9 +238,10 @@ class Evidence:
 
     def _find_misleading(self, field_ids: Sequence[int]) -> list[SpecGroups]:
         """Return the partition fields of some columns that may say of a manifest what is not so of its values."""
+        if not self.reader.imported:
+            return []
         specs = self.reader.source.metadata.specs.values()
-        sources = {field.source_id for spec in specs for field in spec.fields}
-        if not self.reader.imported or sources.isdisjoint(field_ids):
+        if not any(field.source_id in field_ids for spec in specs for field in spec.fields):
             return []
         manifests = self.read_manifests(field_ids)
         columns, unknown = manifests.groups.columns, np.full(len(manifests.groups.row_counts), np.nan)

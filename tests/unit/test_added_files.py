@@ -41,9 +41,14 @@ def add(
     table = catalog.create_table("db.t", SCHEMA, properties={"write.metadata.metrics.default": mode})
     with table.update_spec() as update:
         update.add_field(column, transform, "part")
-    pq.write_table(rows, folder / "rows.parquet", **options)
-    table = catalog.load_table("db.t")
-    table.add_files([str(folder / "rows.parquet")])
+    return take_in(folder, rows, "rows.parquet", **options)
+
+
+def take_in(folder: Path, rows: pa.Table, name: str, **options: Any) -> icestats.Table:
+    """Take in one more file."""
+    pq.write_table(rows, folder / name, **options)
+    catalog = open_catalog(folder)
+    catalog.load_table("db.t").add_files([str(folder / name)])
     return icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
 
 
@@ -131,12 +136,9 @@ def test_a_null_identity_partition_of_a_file_without_bounds_is_read_in_two_ways(
 
 def test_partitions_settle_what_no_null_can_be_beside(tmp_path: Path) -> None:
     """Also where several files are in a manifest: what is known to have no nulls is certain, as in other tables."""
-    table = add(tmp_path, "at", DayTransform(), FULL)
+    add(tmp_path, "at", DayTransform(), FULL)
     later = FULL.set_column(1, "at", pa.array([NOON + dt.timedelta(days=1)] * 3, pa.timestamp("us")))
-    pq.write_table(later, tmp_path / "later.parquet")
-    catalog = open_catalog(tmp_path)
-    catalog.load_table("db.t").add_files([str(tmp_path / "later.parquet")])
-    table = icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
+    table = take_in(tmp_path, later, "later.parquet")
     for row_filter in ("at >= '2026-01-02T00:00:00'", "at is null", "at is not null"):
         found = table.estimate(row_filter, actual=True, sources=["data-files", "partitions", "combined"])
         assert {(one.rows_lower, one.rows_upper) for one in found} == {(found.actual, found.actual)}
@@ -144,25 +146,19 @@ def test_partitions_settle_what_no_null_can_be_beside(tmp_path: Path) -> None:
 
 def test_nulls_that_no_statistics_count_beside_other_days(tmp_path: Path) -> None:
     """Of files in one manifest, readers take all rows of some for matching, and nulls of others for none."""
-    table = add(tmp_path, "at", DayTransform(), ROWS)
+    add(tmp_path, "at", DayTransform(), ROWS)
     later = ROWS.set_column(1, "at", pa.array([NOON + dt.timedelta(days=1), *[None] * 4], pa.timestamp("us")))
-    pq.write_table(later, tmp_path / "later.parquet")
-    catalog = open_catalog(tmp_path)
-    catalog.load_table("db.t").add_files([str(tmp_path / "later.parquet")])
-    table = icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
+    table = take_in(tmp_path, later, "later.parquet")
     check(table, "at >= '2026-01-02T00:00:00'", [1, 5])
     check(table, "at < '2026-01-02T00:00:00'", [4, 5])
 
 
 def test_sketches_by_partition_beside_partitions_that_nulls_may_be_in(tmp_path: Path) -> None:
     """One day is within the filter, nulls beside it: its sketches are asked as those of days that the filter cuts."""
-    add(tmp_path, "at", DayTransform(), ROWS)
-    catalog = open_catalog(tmp_path)
+    table = add(tmp_path, "at", DayTransform(), ROWS)
     for days in (1, 2):
         later = ROWS.set_column(1, "at", pa.array([NOON + dt.timedelta(days=days), *[None] * 4], pa.timestamp("us")))
-        pq.write_table(later, tmp_path / f"{days}.parquet")
-        catalog.load_table("db.t").add_files([str(tmp_path / f"{days}.parquet")])
-    table = icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
+        table = take_in(tmp_path, later, f"{days}.parquet")
     plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema, by_partition=True)
     Statistics(table._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
     table = table.refresh()
