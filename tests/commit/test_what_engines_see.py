@@ -34,7 +34,7 @@ from icestats.scan.scan_job import Sizes
 from icestats.table.metadata_statistics import MetadataStatistics
 from icestats.table.statistics import Statistics
 from tests.committed_statistics import entries, open_catalog, register, write_foreign
-from tests.scanned_partitions import scan
+from tests.computed_statistics import scan_table
 
 KINDS = ("columns", "partitions", "manifests")
 ALL = [set(kinds) for kinds in chain.from_iterable(combinations(KINDS, count) for count in (1, 2, 3))]
@@ -78,7 +78,7 @@ def found(tmp_path_factory):
         table = catalog.create_table("db.many", schema, partition_spec=spec)
         table.append(data)
         opened = icestats.load("db.many", catalog={**catalog.properties, "name": "c"})
-        yield table, opened, [scan(opened, sizes)[0] for sizes in SIZES]
+        yield table, opened, [scan_table(opened, by_partition=True, sizes=sizes) for sizes in SIZES]
 
 
 def check(table):

@@ -28,10 +28,8 @@ from pyiceberg.transforms import (
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestampType
 
 import icestats
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
-from icestats.table.statistics import Statistics
 from tests.committed_statistics import open_catalog
+from tests.computed_statistics import compute_here
 
 SCHEMA = Schema(
     NestedField(1, "n", LongType()),
@@ -77,8 +75,7 @@ def test_bounds_hold_what_is_found_in_files_taken_in(
         catalog.load_table(name).append(pa.table([[5, None], [FIRST, None], ["a", None], [1, None]], SCHEMA.as_arrow()))
     known = icestats.load(name, catalog={"name": "c", "type": "sql", **catalog.properties})
     if known.snapshot is not None and chance.random() < 0.6:
-        plan = prepare_scan(known._source, known._reader.require_snapshot(), known.schema, by_partition=True)
-        Statistics(known._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
+        compute_here(known, by_partition=True).commit()
         known = known.refresh()
     for _ in range(8):
         row_filter = draw(chance)

@@ -22,8 +22,7 @@ import icestats
 from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
 from icestats.stats.kll import KllSketch
-from icestats.table.statistics import Statistics
-from tests.scanned_partitions import scan
+from tests.computed_statistics import compute_here, scan_table
 
 SCHEMA = Schema(
     NestedField(1, "day", IntegerType(), required=False),
@@ -74,7 +73,7 @@ def test_a_refresh_after_appends_equals_a_scan_of_all_files(
         table = catalog.create_table(name, SCHEMA, partition_spec=BY_DAY)
         table.append(to_arrow(first))
         opened = icestats.load(name, catalog=properties)
-        Statistics(opened._source, scan(opened, SIZES)[0]).commit()
+        compute_here(opened, by_partition=True, sizes=SIZES).commit()
         known = find_paths(table)
         if again:
             # Of a commit between two refreshes.
@@ -84,7 +83,7 @@ def test_a_refresh_after_appends_equals_a_scan_of_all_files(
         for rows in appends:
             table.append(to_arrow(rows))
         opened = icestats.load(name, catalog=properties)
-        whole = scan(opened, SIZES)[0].by_partition
+        whole = scan_table(opened, by_partition=True, sizes=SIZES).by_partition
         added = find_paths(table) - known
         for path in known:
             local_path(path).unlink()

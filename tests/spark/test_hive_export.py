@@ -26,12 +26,10 @@ from pyiceberg.types import (
 
 import icestats
 from icestats.iceberg.catalog import load_iceberg_table
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.spark.hive_bit_vectors import scan_bit_vectors
 from icestats.stats.hashing import hash_for_hive
 from icestats.stats.hive_sketches import REGISTER_COUNT, update_registers
-from icestats.table.statistics import Statistics
+from tests.computed_statistics import compute_here
 from tests.hive_metastore import run_metastore
 
 pytestmark = pytest.mark.spark
@@ -77,8 +75,7 @@ def table(metastore, tmp_path_factory):
         created.append(pa.Table.from_pylist(half, created.schema().as_arrow()))
     catalog.close()
     loaded = icestats.load("shop.orders", catalog=properties)
-    found = scan_here(prepare_scan(loaded._source, loaded.snapshot, loaded.schema), Sizes(200, 12, 200, 12))
-    Statistics(loaded._source, found).commit()
+    compute_here(loaded).commit()
     return loaded.refresh()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 import icestats
+from icestats.iceberg.storage import local_path
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -75,6 +78,24 @@ def small_rows(commit: int) -> pa.Table:
             "name": pa.array([None if i % 5 == 0 else f"n{i % 20}" for i in ids], pa.string()),
         }
     )
+
+
+@pytest.fixture
+def document(read_table: IcebergTable) -> dict[str, Any]:
+    """The metadata of `read_table`, to be changed."""
+    return json.loads(local_path(read_table.metadata_location).read_bytes())
+
+
+@pytest.fixture
+def changed(document: dict[str, Any], tmp_path: Path) -> Callable[[], str]:
+    """Write the document as it is now; return its location."""
+
+    def write() -> str:
+        path = tmp_path / "changed.metadata.json"
+        path.write_text(json.dumps(document))
+        return str(path)
+
+    return write
 
 
 @pytest.fixture

@@ -14,10 +14,8 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 import icestats
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
-from icestats.table.statistics import Statistics
 from tests.committed_statistics import open_catalog
+from tests.computed_statistics import compute_here
 
 SCHEMA = Schema(
     NestedField(1, "n", LongType()), NestedField(2, "at", TimestampType()), NestedField(3, "text", StringType())
@@ -159,8 +157,7 @@ def test_sketches_by_partition_beside_partitions_that_nulls_may_be_in(tmp_path: 
     for days in (1, 2):
         later = ROWS.set_column(1, "at", pa.array([NOON + dt.timedelta(days=days), *[None] * 4], pa.timestamp("us")))
         table = take_in(tmp_path, later, f"{days}.parquet")
-    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema, by_partition=True)
-    Statistics(table._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
+    compute_here(table, by_partition=True).commit()
     table = table.refresh()
     for row_filter in ("at > '2026-01-01T06:00:00' and at < '2026-01-03T18:00:00'", "at < '2026-01-03T18:00:00'"):
         check(table, row_filter, [6])

@@ -19,8 +19,8 @@ from icestats.iceberg.catalog import load_iceberg_table
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.table.statistics import Statistics
+from tests.computed_statistics import compute_here, scan_table
 from tests.unit.conftest import small_rows
 
 SIZES = Sizes(200, 12, 200, 12)
@@ -170,7 +170,7 @@ def test_a_branch_has_the_current_schema_and_a_tag_its_own(small_table, catalog_
         renamed = "title" if names == new else "name"
         rows = sum(row % 20 == 1 for row in range(100 if pin == {"ref": "branch"} else 200))
         assert table.plan(f"{renamed} = 'n1'", rows=True).steps[-1].kept == rows, pin
-        assert list(scan_here(prepare_scan(table._source, table.snapshot, table.schema), SIZES).columns) == names, pin
+        assert list(scan_table(table).columns) == names, pin
         assert table.refresh().schema == table.schema, pin
 
 
@@ -181,7 +181,7 @@ def test_the_ndv_of_a_tag_is_listed_by_the_names_that_it_was_read_by(small_table
         update.rename_column("name", "title")
         update.delete_column("price")
     table = icestats.load("db.small", catalog=catalog_properties, ref="tagged")
-    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), SIZES)
+    found = scan_table(table)
     names = ["name", "price"]
     assert "field 3 is not in the current" in str(Statistics(table._source, found).commit(list_ndv=names, dry_run=True))
     Statistics(table._source, found).commit(list_ndv=names)
@@ -343,8 +343,7 @@ def test_a_catalogs_table_with_a_statistics_blob_of_an_unknown_type_opens(small_
         answer()
     assert table.plan("id < 5", rows=True).steps[-1].kept == 5
     assert {row["source"] for row in table.estimate("id < 5", actual=True).to_arrow().to_pylist()} >= {"actual"}
-    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), SIZES)
-    Statistics(table._source, found).commit()
+    compute_here(table).commit()
     assert blob in listed(load())
     assert len(listed(load())) == 5
     writers.append(load(), small_rows(2))

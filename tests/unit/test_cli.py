@@ -20,9 +20,7 @@ from pyiceberg.types import NestedField, StringType
 import icestats
 from icestats.cli import entry as cli
 from icestats.iceberg.storage import local_path
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
-from icestats.table.statistics import Statistics
+from tests.computed_statistics import compute_here
 
 
 @pytest.fixture
@@ -144,8 +142,7 @@ def test_an_export_is_a_script_and_a_metastore_that_does_not_answer_one_line(run
 def test_a_part_of_a_histogram_says_how_much_is_not_drawn(run, catalog_properties, small_table):
     """In the table for people; JSON has it as `below` and `above`."""
     opened = icestats.load("db.small", catalog=catalog_properties)
-    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
-    Statistics(opened._source, found).commit()
+    compute_here(opened).commit()
     location = str(local_path(small_table.refresh().metadata_location))
     prices = [v for v in small_table.scan().to_arrow()["price"].drop_null().to_pylist() if v == v]
     below, above = sum(v < 10 for v in prices), sum(v > 40 for v in prices)

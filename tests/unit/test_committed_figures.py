@@ -33,7 +33,7 @@ from icestats.stats.table_statistics import PartitionKey, ScannedPartitions, rea
 from icestats.table.metadata_statistics import compute_metadata_statistics, expand_columns
 from icestats.table.statistics import Statistics
 from tests.committed_statistics import register, write_foreign
-from tests.scanned_partitions import scan
+from tests.computed_statistics import compute_here, scan_table
 
 LONG = "the same sixteen characters and more: "
 
@@ -69,8 +69,7 @@ def load(table, catalog_properties):
 
 
 def commit(opened):
-    plan = prepare_scan(opened._source, opened.snapshot, opened.schema)
-    Statistics(opened._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
+    compute_here(opened).commit()
 
 
 def columns(opened):
@@ -130,7 +129,7 @@ def test_partitions_are_found_at_a_tag_from_before_their_column_was_promoted(
     with made.refresh().update_schema() as update:
         update.update_column("a", after)
     opened = icestats.load("db.p", catalog=catalog_properties)
-    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    compute_here(opened, by_partition=True).commit()
     table = icestats.load("db.p", catalog=catalog_properties, ref="old")
     assert table.schema.find("a").type == str(before)
     for row_filter, count in (("a = 2", 1), ("a > 1", 2), ("a is null", 0), ("a is not null", 4)):
@@ -146,7 +145,7 @@ def test_partitions_keep_their_sketches_where_their_column_is_gone(catalog, cata
     made = catalog.create_table("db.p", Schema(*fields), partition_spec=spec)
     made.append(pa.table({"a": [1, 1, None], "b": ["x", "y", "x"]}).cast(made.schema().as_arrow()))
     opened = icestats.load("db.p", catalog=catalog_properties)
-    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    compute_here(opened, by_partition=True).commit()
     with made.refresh().update_schema() as update:
         update.update_column("a", LongType())
     with made.update_spec() as update_spec:
@@ -187,8 +186,7 @@ def test_lengths_by_partition_of_a_column_outlive_a_commit_of_those_of_another(c
     made.append(pa.table({"part": ["a", "a", "b"], "one": ["x", "xyz", ""], "other": ["12345", "1", None]}))
     for columns in (["part", "one", "other"], ["one"]):
         opened = icestats.load("db.p", catalog=catalog_properties)
-        plan = prepare_scan(opened._source, opened.snapshot, opened.schema, columns, by_partition=True)
-        found, fields = scan_here(plan, Sizes(200, 12, 200, 12)), expand_columns(opened.schema, ["one"])
+        found, fields = scan_table(opened, columns=columns, by_partition=True), expand_columns(opened.schema, ["one"])
         of_metadata = compute_metadata_statistics(
             opened._reader, opened.snapshot, fields, manifests=False, scanned=found.by_partition
         )

@@ -20,7 +20,7 @@ from icestats.read.puffin.committed_partitions import read_partition_index
 from icestats.scan.scan_job import Sizes
 from icestats.stats.frequent_items import FrequentItems, find_size_limit, read_frequent_values
 from icestats.table.statistics import Statistics
-from tests.scanned_partitions import scan
+from tests.computed_statistics import compute_here, scan_table
 from tests.written_deletes import delete_positions, list_data_files
 
 SIZES = Sizes(200, 12, 200, 12)
@@ -64,7 +64,7 @@ def load(written, catalog_properties):
 
 @pytest.fixture
 def table(load):
-    Statistics(load()._source, scan(load(), SIZES)[0]).commit()
+    compute_here(load(), by_partition=True).commit()
     return load()
 
 
@@ -161,7 +161,7 @@ def test_a_refresh_adds_new_rows_to_the_partitions_that_they_are_in(table, writt
     written.append(day_rows(DAYS, 78, 500))
     load().refresh_statistics().commit()
     now, base = load(), table.frequent_values("status", where="day = 2")
-    found = scan(now, SIZES)[0].by_partition.columns["status"]
+    found = scan_table(now, by_partition=True).by_partition.columns["status"]
     committed = read_partition_index(now._source.storage, now._reader.blobs, now.schema.find("status"))
     assert len(committed.index.partitions) == len(found) == DAYS + 1
     for day, key in enumerate(found):
@@ -176,7 +176,7 @@ def test_a_refresh_adds_new_rows_to_the_partitions_that_they_are_in(table, writt
         estimate = now.estimate(row_filter, actual=True)
         assert estimate[SOURCE].rows_lower <= estimate.actual <= estimate[SOURCE].rows_upper
     limit = find_size_limit(200)
-    names = scan(now, SIZES)[0].by_partition.columns["name"].values()
+    names = scan_table(now, by_partition=True).by_partition.columns["name"].values()
     assert all(len(one.frequent_items) <= limit for one in names)
 
 
@@ -195,7 +195,7 @@ def test_partitions_are_known_after_a_v1_table_has_dropped_its_buckets(catalog, 
         update.remove_field("bucket")
     written.append(rows)
     table = icestats.load("db.v1", catalog=catalog_properties)
-    Statistics(table._source, scan(table, Sizes(200, 12, 200, 12))[0]).commit()
+    compute_here(table, by_partition=True).commit()
     found = table.refresh().estimate("x = 2")["frequent-items-by-partition"]
     assert (found.rows, found.rows_lower, found.rows_upper) == (2.0, 2.0, 2.0)
 
@@ -206,7 +206,7 @@ def test_partitions_are_known_after_their_field_and_its_column_were_dropped(writ
     with written.update_schema(allow_incompatible_changes=True) as update:
         update.delete_column("day")
     written.append(day_rows(1, 1).drop_columns(["day"]))
-    Statistics(load()._source, scan(load(), SIZES)[0]).commit()
+    compute_here(load(), by_partition=True).commit()
     found = load().estimate("status = 'only 1'", actual=True)
     assert found["kll-by-partition"].rows is not None, found["kll-by-partition"].reason
     assert (found[SOURCE].rows_lower, found[SOURCE].rows_upper) == (found.actual, found.actual), found[SOURCE].reason
@@ -214,7 +214,7 @@ def test_partitions_are_known_after_their_field_and_its_column_were_dropped(writ
 
 def test_partitions_whose_common_values_do_not_fit_are_unknown(load):
     """A limit that has room for the sketches and not for these."""
-    whole = scan(load(), SIZES)[0]
+    whole = scan_table(load(), by_partition=True)
     parts = whole.by_partition
     bare = {name: {k: replace(c, frequent_items=b"") for k, c in one.items()} for name, one in parts.columns.items()}
     limits = range(60_000, 600_000, 1_000)

@@ -33,7 +33,6 @@ from icestats.stats.table_statistics import TableStatistics
 from icestats.table.metadata_statistics import MetadataStatistics
 from icestats.table.statistics import Statistics
 from tests.computed_statistics import compute_here
-from tests.scanned_partitions import scan
 from tests.stored_partitions import stored_path
 from tests.written_deletes import delete_equal, list_data_files
 
@@ -49,7 +48,7 @@ def create(catalog: SqlCatalog, by: int | None = None, **types: IcebergType):
 
 
 def commit_by_partition(table: icestats.Table, k: int = 200) -> None:
-    Statistics(table._source, scan(table, Sizes(200, 12, k, 12))[0]).commit()
+    compute_here(table, by_partition=True, sizes=Sizes(200, 12, k, 12)).commit()
 
 
 def test_two_filters_that_are_shown_alike_are_two_questions(catalog, load):

@@ -27,9 +27,8 @@ import icestats
 from icestats.iceberg.storage import local_path
 from icestats.iceberg.types import decode_value
 from icestats.scan import arrow_files
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.snapshot.filter_sql import build_sql
+from tests.computed_statistics import scan_table
 from tests.written_deletes import list_data_files
 
 ASK = {
@@ -106,7 +105,7 @@ def test_timestamps_of_hive_and_impala_are_read_far_beyond_those_of_nanoseconds(
     table = icestats.load(made.metadata_location)
     assert table.estimate("at > '2500-01-01T00:00:00'", actual=True).actual == 1
     assert table.estimate_join(table, "at", row_filter="at < '1500-01-01T00:00:00'", actual=True).actual == 1
-    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12)).columns["at"]
+    found = scan_table(table).columns["at"]
     ends = [decode_value("timestamp", end) for end in (found.min_value, found.max_value)]
     assert ends == [days[0], days[2]]
 
@@ -125,7 +124,7 @@ def test_a_column_of_a_type_that_pyiceberg_does_not_know_is_said_in_one_line(cat
     with pytest.raises(icestats.UnsupportedError, match="by PyIceberg: Column 'at' has an unsupported type"):
         table.estimate_join(table, "id", actual=True)
     with pytest.raises(icestats.UnsupportedError, match=r"data file of .*: Column 'at' has an unsupported type"):
-        scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+        scan_table(table)
 
 
 def test_rows_of_orc_files_are_left_to_spark(small_table: IcebergTable, load: Callable[..., icestats.Table]) -> None:
@@ -161,7 +160,7 @@ def test_dates_that_have_become_timestamps_are_said_in_one_line(catalog: SqlCata
         table.estimate_join(table, "id", row_filter=row_filter, actual=True)
     assert "\n" not in str(caught.value)
     with pytest.raises(icestats.IcestatsError, match="cannot be read: ") as refused:
-        scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+        scan_table(table)
     assert "\n" not in str(refused.value)
 
 
@@ -300,7 +299,7 @@ def test_columns_of_a_file_without_ids_that_the_mapping_does_not_name_are_left_u
     made.add_files([str(path)])
     pq.write_table(pa.table({**unnamed, "id": [1, 2, 3], "item": items}), path)
     table = load("db.mapped")
-    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+    found = scan_table(table)
     assert found.columns["id"].value_count == 3
     for row_filter, count in (("id < 3 and item.price < 9", 1), ("item.price is null", 1), ("item is not null", 2)):
         assert table.estimate(row_filter, actual=True).actual == count

@@ -26,12 +26,11 @@ from icestats.estimation.engine_statistics import LEVELS, list_engines, read_eng
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
-from icestats.table.statistics import Statistics
 from icestats.table.table import Table
 from tests.committed_statistics import as_of_others
+from tests.computed_statistics import compute_here
 
 SIZES = Sizes(200, 12, 200, 12)
 THETA = "apache-datasketches-theta-v1"
@@ -337,7 +336,7 @@ def test_counts_of_a_boolean_are_in_its_distribution_and_hive_gets_them_by_an_ex
     missing = rows(table, "table-column", "num trues", "flag")["Hive"]
     assert (name_state(missing), missing["command"]) == ("missing", "icestats compute db.t --table --commit")
     opened = open_table(table)
-    Statistics(opened._source, scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), SIZES)).commit()
+    compute_here(opened).commit()
     known = rows(table, "table-column", "num trues", "flag")["Hive"]
     assert (name_state(known), known["command"]) == ("ignored", "icestats export db.t --to hive")
     assert "'numTrues'='10'" in open_table(table).export("hive")

@@ -12,11 +12,10 @@ from pyiceberg import expressions as e
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 from icestats.table.statistics import Statistics
+from tests.computed_statistics import scan_table
 
 Make = Callable[[pa.Array], tuple[icestats.Table, Statistics]]
 
@@ -29,7 +28,7 @@ def make(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Make:
         rows = pa.table({"v": values})
         catalog.create_table("db.t", rows.schema).append(rows)
         table = icestats.load("db.t", catalog=catalog_properties)
-        found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+        found = scan_table(table)
         computed = Statistics(table._source, found)
         computed.commit()
         return icestats.load("db.t", catalog=catalog_properties), computed

@@ -10,11 +10,9 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
+from tests.computed_statistics import scan_table
 
 ROWS = pa.table({"id": pa.array([1, 2, None], pa.int64()), "word": ["a", None, "b"]})
-SIZES = Sizes(200, 12, 200, 12)
 
 
 @pytest.mark.parametrize(("row_counts", "rows"), [((0,), 0), ((3, 0), 3), ((0, 0, 3), 3)])
@@ -27,10 +25,9 @@ def test_files_without_rows_are_scanned_beside_others(
         pq.write_table(ROWS.slice(0, count), path)
     made.add_files(paths)
     table = icestats.load("db.migrated", catalog=catalog_properties)
-    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema)
-    found = scan_here(plan, SIZES).find("id")
+    found = scan_table(table).find("id")
     assert (found.value_count, found.null_value_count) == (rows, int(rows > 0))
-    assert plan.file_count == len(row_counts)
+    assert table.files().num_rows == len(row_counts)
     assert table.estimate("id >= 1", actual=True).actual == max(rows - 1, 0)
     for one in table.columns().to_pylist():
         assert (one["value_count"], one["null_value_count"]) == (rows, int(rows > 0)), one["name"]
@@ -51,6 +48,6 @@ def test_a_column_that_has_no_type_in_a_file_is_null_there(
     made.add_files(paths)
     pq.write_table(ROWS.set_column(1, "word", pa.nulls(3)), paths[1])
     table = icestats.load("db.untyped", catalog=catalog_properties)
-    found = scan_here(prepare_scan(table._source, table._reader.require_snapshot(), table.schema), SIZES).find("word")
+    found = scan_table(table).find("word")
     assert (found.value_count, found.null_value_count, found.max_value) == (6, 4, b"b")
     assert table.estimate("word = 'a'", actual=True).actual == 1

@@ -62,8 +62,6 @@ from icestats.iceberg.metadata import PartitionField as SpecField
 from icestats.iceberg.metadata import PartitionSpec as TableSpec
 from icestats.iceberg.storage import local_path
 from icestats.iceberg.value_order import literal_keys
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.snapshot.evaluation.column_metrics import value_metrics
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.kll import KllSketch
@@ -71,7 +69,6 @@ from icestats.stats.table_statistics import TableStatistics
 from icestats.table.statistics import Statistics
 from tests.committed_statistics import KLL, blob, theta
 from tests.computed_statistics import compute_here
-from tests.scanned_partitions import scan
 from tests.written_deletes import compact, delete_equal, delete_positions, list_data_files
 
 END = "T23:59:59.999999"
@@ -202,8 +199,7 @@ def test_filters_are_generated_of_all_numbers_and_texts(
     values = {"real": [5e-5, 1e300, -1e-9, 2.5], "text": ["it's", 'a"b', "100%", "a\\b"]}
     catalog.create_table("db.odd", pa.table(values).schema).append(pa.table(values))
     table = icestats.load("db.odd", catalog=catalog_properties)
-    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema)
-    Statistics(table._source, scan_here(plan, Sizes(200, 12, 200, 12))).commit()
+    compute_here(table).commit()
     answers = table.refresh().estimate_workload(n=120).answers
     assert len(answers) == 120, "kinds of which all are made are passed over"
     said = " ".join(answer.row_filter for answer in answers)
@@ -339,8 +335,7 @@ def days(catalog: SqlCatalog) -> IcebergTable:
 
 
 def commit_sketches(opened: icestats.Table) -> None:
-    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
-    Statistics(opened._source, found).commit()
+    compute_here(opened).commit()
 
 
 def test_a_sketch_of_an_earlier_snapshot_promises_what_manifests_prove(
@@ -577,7 +572,7 @@ def test_a_compaction_may_put_rows_into_their_right_partition(
     with made.transaction() as transaction, _FastAppendFiles(Operation.APPEND, transaction, made.io) as append:
         append.append_data_file(late)
     table = load("db.early")
-    Statistics(table._source, scan(table, Sizes(200, 12, 200, 12))[0]).commit()
+    compute_here(table, by_partition=True).commit()
     delete_positions(made.refresh(), [(right, 0), (right, 1), (right, 2)])
     misplaced = [file for file in list_data_files(made) if file.file_path == late.file_path]
     compact(made, misplaced, rows_of_that_day(4, 5, 6))

@@ -30,9 +30,7 @@ from sqlglot import exp
 
 import icestats
 from icestats.answers.text import can_stand
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
-from icestats.table.statistics import Statistics
+from tests.computed_statistics import compute_here
 from tests.written_deletes import delete_positions, list_data_files
 
 DIALECTS = {"hive": "hive", "impala": "hive", "spark": "spark", "trino": "trino"}
@@ -49,8 +47,7 @@ ODD = {
 
 
 def commit_statistics(table: icestats.Table) -> None:
-    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
-    Statistics(table._source, found).commit()
+    compute_here(table).commit()
 
 
 @pytest.fixture

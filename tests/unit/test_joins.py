@@ -29,11 +29,8 @@ from icestats.estimation.formulas.source_estimates import SourceEstimate
 from icestats.estimation.joins import JoinSide, estimate_join_by_ndv, estimate_join_by_theta
 from icestats.iceberg.storage import Storage, local_path
 from icestats.read.puffin.puffin import read_blob, read_puffin_footer
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch, estimate_common_values
-from icestats.table.statistics import Statistics
 from tests.committed_statistics import blob, commit, register, write_foreign
 from tests.computed_statistics import compute_here
 
@@ -101,8 +98,7 @@ def test_a_sketch_of_before_a_promotion_shares_no_hashes(
 
 
 def commit_sketches(opened: icestats.Table) -> None:
-    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
-    Statistics(opened._source, found).commit()
+    compute_here(opened).commit()
 
 
 def test_a_sketch_of_days_is_not_one_of_timestamps(catalog: SqlCatalog) -> None:

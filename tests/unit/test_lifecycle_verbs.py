@@ -16,9 +16,8 @@ from icestats.cli import entry as cli
 from icestats.commit.puffin_writer import NewBlob
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.iceberg.storage import local_path
-from icestats.scan.scan_job import Sizes
 from icestats.table.statistics import Statistics
-from tests.scanned_partitions import scan
+from tests.computed_statistics import scan_table
 
 
 @pytest.fixture
@@ -129,7 +128,7 @@ def test_a_refresh_without_statistics_says_what_to_do(run, small_table):
 
 def test_columns_say_below_the_rows_which_figures_are_of_an_earlier_snapshot(run, small_table, catalog_properties):
     opened = icestats.load("db.small", catalog=catalog_properties)
-    found, _ = scan(opened, Sizes(200, 12, 200, 12))
+    found = scan_table(opened, by_partition=True)
     Statistics(opened._source, found).commit()
     fresh = run("columns", "catalog.db.small")[1]
     assert "behind" not in fresh

@@ -15,10 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, DecimalType, IntegerType, NestedField, StringType
 
 import icestats
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
-from icestats.table.statistics import Statistics
-from tests.scanned_partitions import scan
+from tests.computed_statistics import compute_here
 
 LONG = Decimal("1234567890123456789012345678.1234567891")
 NEXT = Decimal("1234567890123456789012345678.1234567892")
@@ -32,8 +29,7 @@ def make(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> Make:
     def made(kind: Any, values: pa.Array) -> icestats.Table:
         catalog.create_table("db.t", Schema(NestedField(1, "v", kind))).append(pa.table({"v": values}))
         table = icestats.load("db.t", catalog=catalog_properties)
-        found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
-        Statistics(table._source, found).commit()
+        compute_here(table).commit()
         return icestats.load("db.t", catalog=catalog_properties)
 
     return made
@@ -109,7 +105,7 @@ def test_what_the_sketches_of_partitions_cut_off_is_no_chance(
         change.add_identity("day")
     table.append(pa.table({"day": pa.array(range(30), pa.int32()), "v": [f"{COMMON}{n % 4}" for n in range(30)]}))
     opened = icestats.load("db.t", catalog=catalog_properties)
-    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    compute_here(opened, by_partition=True).commit()
     estimates = icestats.load("db.t", catalog=catalog_properties).estimate(row_filter, actual=True)
     assert estimates.actual == actual
     assert all(one.rows_lower <= actual <= one.rows_upper for one in estimates), estimates

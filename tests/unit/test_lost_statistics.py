@@ -12,18 +12,16 @@ import pytest
 import icestats
 from icestats.errors import MetadataError
 from icestats.iceberg.storage import local_path
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
-from icestats.table.statistics import Statistics
+from icestats.scan.scan_plan import scan_here
 from tests.added_rows import numbers
+from tests.computed_statistics import compute_here
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
 
 def commit_all(table: icestats.Table) -> None:
     """Commit sketches of the columns, and statistics of manifests and partitions."""
-    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
-    Statistics(table._source, found).commit()
+    compute_here(table).commit()
     table.compute(table=False, manifests=True, partitions=True, with_column_stats=True).commit()
 
 

@@ -17,10 +17,9 @@ from pyiceberg.types import LongType, NestedField
 
 import icestats
 from icestats.iceberg.storage import local_path
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.table_statistics import ColumnStatistics
 from icestats.table.statistics import Statistics
-from tests.computed_statistics import SIZES
+from tests.computed_statistics import compute_here, scan_table
 
 SCHEMA = Schema(NestedField(1, "day", LongType(), required=False), NestedField(2, "key", LongType(), required=False))
 BY_DAY = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
@@ -43,8 +42,7 @@ def write(
     )
     made.append(pa.table(rows, pa.schema([("day", pa.int64()), ("key", pa.int64())])))
     table = icestats.load(name, catalog=properties)
-    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema, by_partition=True)
-    return table, scan_here(plan, SIZES)
+    return table, scan_table(table, by_partition=True)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +98,7 @@ def test_values_that_were_deleted_from_one_partition_since_are_no_lie(
     rows = {"day": [1] * 10 + [2] * 100, "key": [*range(10), *range(100)]}
     made.append(pa.table(rows, pa.schema([("day", pa.int64()), ("key", pa.int64())])))
     table = icestats.load("db.shrunk", catalog=catalog_properties)
-    plan = prepare_scan(table._source, table._reader.require_snapshot(), table.schema, by_partition=True)
-    Statistics(table._source, scan_here(plan, SIZES)).commit()
+    compute_here(table, by_partition=True).commit()
     catalog.load_table("db.shrunk").delete("key >= 50")
     estimates = icestats.load("db.shrunk", catalog=catalog_properties).estimate("key < 30", actual=True)
     assert not [one for one in estimates.findings if "beyond the bounds" in one.evidence]

@@ -24,7 +24,7 @@ from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, find_default_limit
 from icestats.stats.table_statistics import PartitionKey
 from icestats.table.statistics import Statistics, choose_sizes
-from tests.scanned_partitions import scan
+from tests.computed_statistics import compute_here, scan_table
 
 DAYS = 8
 SIZES = Sizes(1_000, 12, 32, 6)
@@ -69,7 +69,7 @@ def kept(found) -> dict[str, int]:
 
 def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
     """First the sample of rows, then common values, then whole columns; at last the partitions with the fewest rows."""
-    found, _ = scan(load(), SIZES)
+    found = scan_table(load(), by_partition=True, sizes=SIZES)
     assert fit_partition_sketches(found, size_of(found) + 3 * 512) is found
     bare = without_samples(found)
     own, whole = size_of(replace(bare, by_partition=None)), size_of(bare)
@@ -114,14 +114,14 @@ def test_what_does_not_fit_is_left_out_and_the_tables_sketches_stay(load):
 
 def test_a_table_without_rows_has_nothing_to_leave_out(table, load):
     table.delete("day >= 0")
-    found, _ = scan(load(), SIZES)
+    found = scan_table(load(), by_partition=True, sizes=SIZES)
     assert not any(found.by_partition.columns.values())
     assert fit_partition_sketches(found, 0) is found
 
 
 def test_a_filter_on_a_partition_whose_sketches_were_left_out_is_refused(load):
     """Its rows would be missing from the histogram without a word."""
-    found, _ = scan(load(), SIZES)
+    found = scan_table(load(), by_partition=True, sizes=SIZES)
     alone = {"price": found.by_partition.columns["price"]}
     found = replace(found, by_partition=replace(found.by_partition, columns=alone))
     limits = range(size_of(replace(without_samples(found), by_partition=None)), size_of(found), 500)
@@ -139,8 +139,8 @@ def test_a_filter_on_a_partition_whose_sketches_were_left_out_is_refused(load):
 
 
 def test_a_preview_begins_with_what_it_costs_and_brings(load):
-    found, plan = scan(load(), SIZES)
-    assert found.table_size_bytes == sum(task.file.file_size_in_bytes for task in plan.tasks)
+    found = scan_table(load(), by_partition=True, sizes=SIZES)
+    assert found.table_size_bytes == sum(load().files()["file_size_in_bytes"].to_pylist())
     report = Statistics(load()._source, found).commit(dry_run=True)
     first, size = str(report).splitlines()[0], report.files[0]["bytes"]
     assert first.startswith(f"costs {size:,} bytes, {size / found.table_size_bytes:.2%} of the table (")
@@ -160,8 +160,7 @@ def test_partitions_tell_the_ndv_and_the_lengths_that_are_committed(table, load)
     """An empty text, which Theta leaves out, is counted; a partition without sketches is unknown."""
     before = load().partitions()
     assert before["ndvs"].null_count == before["max_lengths"].null_count == DAYS
-    found, _ = scan(load(), Sizes(200, 12, 200, 12))
-    Statistics(load()._source, found).commit()
+    compute_here(load(), by_partition=True).commit()
     data = rows(0).to_pylist()
     for row in load().partitions().to_pylist():
         mine = [one for one in data if one["day"] == row["partition"]["day"]]
@@ -180,8 +179,7 @@ def test_partitions_tell_the_ndv_and_the_lengths_that_are_committed(table, load)
 
 def test_an_ndv_by_partition_is_no_more_than_it_has_values_now(table, load):
     """The sketches are of rows that others have taken the place of: all of them null, or half of them."""
-    found, _ = scan(load(), Sizes(200, 12, 200, 12))
-    Statistics(load()._source, found).commit()
+    compute_here(load(), by_partition=True).commit()
     table.delete(LessThan("day", 2))
     nothing = pa.array([None] * 200, pa.string())
     for day, prices in ((0, [None] * 200), (1, [0.5, None] * 100)):
@@ -192,8 +190,7 @@ def test_an_ndv_by_partition_is_no_more_than_it_has_values_now(table, load):
 
 
 def test_an_ndv_by_partition_that_is_an_estimate_says_its_error(load):
-    found, _ = scan(load(), Sizes(200, 12, 200, 6))
-    Statistics(load()._source, found).commit()
+    compute_here(load(), by_partition=True, sizes=Sizes(200, 12, 200, 6)).commit()
     for row in load().partitions().to_pylist():
         count, error = dict(row["ndvs"])[2], dict(row["ndv_relative_errors"])[2]
         assert 0.2 < error < 0.5
@@ -218,7 +215,7 @@ def test_sizes_come_from_the_limit_and_the_committed_sketches(load, capsys):
     assert "(lg_k 6, k 32) will take about " in capsys.readouterr().err
     assert choose_sizes(plan, 1_000, 12, (64, None), 1_000) == Sizes(1_000, 12, 64, 12)
     assert load()._reader.find_committed_sizes(plan.fields) == (200, 12)
-    found, _ = scan(load(), SIZES)
+    found = scan_table(load(), by_partition=True, sizes=SIZES)
     Statistics(load()._source, found).commit()
     assert load()._reader.find_committed_sizes(plan.fields) == (1_000, 12)
     assert load().histogram("price").rank_error == KllSketch.from_bytes("double", found.columns["price"].kll).rank_error

@@ -31,8 +31,8 @@ from icestats.scan.position_deletes import (
     read_positions,
     read_vectors,
 )
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import open_scan, prepare_scan, scan_here
+from icestats.scan.scan_plan import open_scan, prepare_scan
+from tests.computed_statistics import scan_table
 from tests.written_deletes import compact, delete_positions, list_data_files
 
 PATH = "d.puffin"
@@ -168,7 +168,7 @@ def test_deletes_of_a_file_that_was_added_again_do_not_apply(catalog: SqlCatalog
     table = icestats.load(made.metadata_location)
     assert table.estimate("id >= 0", actual=True).actual == 19
     assert table.estimate_workload(["id >= 0"]).answers[0].actual == 19
-    found = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+    found = scan_table(table)
     assert found.row_count == 19
 
 
@@ -240,7 +240,7 @@ def test_positions_beyond_what_a_file_may_expand_to_are_not_read(
     for count in (
         lambda: table.estimate("id >= 0", actual=True),
         lambda: table.estimate_workload(["id >= 0"]),
-        lambda: scan_here(prepare_scan(source, table.snapshot, table.schema), Sizes(200, 12, 200, 12)),
+        lambda: scan_table(table),
     ):
         with pytest.raises(icestats.MetadataError, match=r"1,000 deleted positions in .* bytes, at most 999"):
             count()

@@ -16,11 +16,11 @@ import icestats
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.committed_columns import read_committed_column
 from icestats.read.puffin.statistics_files import CommittedBlobs, read_committed_blobs
-from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import SMALL_SCAN_BYTES, is_small, prepare_scan, scan_here
 from icestats.stats.theta import ThetaSketch
 from icestats.table.statistics import Statistics, find_unlisted
 from tests.committed_statistics import THETA, blob, commit
+from tests.computed_statistics import compute_here, scan_table
 
 REFRESH = """
 import sys
@@ -43,8 +43,7 @@ def appended(catalog, catalog_properties):
     table = catalog.create_table("db.t", rows(0, 1).schema)
     table.append(rows(0, 1000))
     opened = icestats.load("db.t", catalog=catalog_properties)
-    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
-    Statistics(opened._source, found).commit()
+    compute_here(opened).commit()
     table.append(rows(5000, 5010))
     return table
 
@@ -124,7 +123,7 @@ def test_a_refresh_lists_what_was_listed_whatever_is_read_for_it(asked, listed, 
     table = catalog.create_table("db.t", data.schema)
     table.append(data)
     opened = icestats.load("db.t", catalog=catalog_properties)
-    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
+    found = scan_table(opened)
     assert set(find_unlisted(found, {}, ())) == {"at"}, "nothing is committed yet"
     Statistics(opened._source, found).commit(list_ndv=asked)
     table.append(data)
@@ -168,8 +167,7 @@ def test_a_theta_sketch_of_uuids_of_trino_s_is_not_added_to(catalog, catalog_pro
     made = catalog.create_table("db.u", Schema(NestedField(1, "id", UUIDType())))
     made.append(pa.table({"id": pa.array([bytes([i] * 16) for i in range(9)], pa.uuid())}))
     opened = icestats.load("db.u", catalog=catalog_properties)
-    found = scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), Sizes(200, 12, 200, 12))
-    Statistics(opened._source, found).commit()
+    compute_here(opened).commit()
     opened = icestats.load("db.u", catalog=catalog_properties)
     storage, (field,) = opened._source.storage, opened.schema.columns
     blobs = CommittedBlobs(read_committed_blobs(storage, opened._source.metadata, opened.snapshot))

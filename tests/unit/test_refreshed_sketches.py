@@ -19,11 +19,11 @@ from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sk
 from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.scan.scan_plan import scan_here
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import HEAD_SIZE_BYTES, parse_index_size
 from icestats.table.statistics import Statistics, fit_partitions
-from tests.scanned_partitions import scan
+from tests.computed_statistics import compute_here, scan_table
 
 SIZES = Sizes(400, 12, 200, 10)
 BY_DAY = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
@@ -67,7 +67,7 @@ def find_blobs(opened):
 
 
 def commit(opened, limit=None, scanned=None):
-    found = fit_partitions(scanned or scan(opened, SIZES)[0], limit, lambda: 0)
+    found = fit_partitions(scanned or scan_table(opened, by_partition=True, sizes=SIZES), limit, lambda: 0)
     Statistics(opened._source, found).commit()
     return found
 
@@ -107,7 +107,7 @@ def test_ranks_of_many_rows_are_within_the_error_of_the_sketch(table, load):
 
 def test_a_partition_without_sketches_gets_counts_and_a_new_one_gets_sketches(table, load):
     """The sketches of new files alone would be taken for those of all its files."""
-    found, _ = scan(load(), SIZES)
+    found = scan_table(load(), by_partition=True, sizes=SIZES)
     alone = replace(
         found, by_partition=replace(found.by_partition, columns={"price": found.by_partition.columns["price"]})
     )
@@ -134,7 +134,7 @@ def test_a_partition_without_sketches_gets_counts_and_a_new_one_gets_sketches(ta
 
 
 def test_the_limit_stays_that_of_the_committed_sketches_unless_told(table, load):
-    whole, _ = scan(load(), SIZES)
+    whole = scan_table(load(), by_partition=True, sizes=SIZES)
     limit = len(write_puffin(build_blobs(whole)).data) + 3 * 512
     committed = commit(load(), limit, whole)
     assert committed.by_partition.left_out == ""
@@ -204,7 +204,7 @@ def test_sketches_by_partition_of_an_earlier_snapshot_than_the_tables_are_added_
     base_id = load().snapshot.snapshot_id
     table.append(rows(2, 5_000, 5_010))
     opened = load()
-    Statistics(opened._source, scan_here(prepare_scan(opened._source, opened.snapshot, opened.schema), SIZES)).commit()
+    compute_here(opened, sizes=SIZES).commit()
     table.append(rows(2, 6_000, 6_010))
     refreshed = load().refresh_statistics()
     assert set(refreshed.added_to.values()) == {opened.snapshot.snapshot_id}
@@ -217,8 +217,7 @@ def test_sketches_by_partition_of_an_earlier_snapshot_than_the_tables_are_added_
 def test_columns_keep_the_sizes_of_their_own_sketches(table, load):
     for column, sizes in (("price", Sizes(200, 12, 100, 9)), ("text", Sizes(200, 12, 64, 8))):
         opened = load()
-        plan = prepare_scan(opened._source, opened.snapshot, opened.schema, [column], by_partition=True)
-        Statistics(opened._source, scan_here(plan, sizes)).commit()
+        compute_here(opened, columns=[column], by_partition=True, sizes=sizes).commit()
     table.append(rows(2, 5_000, 5_010))
     refreshed = load().refresh_statistics()
     assert refreshed.found.by_partition.sizes == {"price": (100, 9), "text": (64, 8)}
@@ -262,7 +261,7 @@ def test_partitions_stay_the_same_where_no_schema_knows_the_column_of_a_void_fie
         update.remove_field("part")
     made.append(pa.table({"gone": ["a"] * 5, "v": range(5), "day": pa.array([1] * 5, pa.int32())}))
     opened = icestats.load("db.v", catalog=catalog_properties)
-    Statistics(opened._source, scan(opened, SIZES)[0]).commit()
+    compute_here(opened, by_partition=True, sizes=SIZES).commit()
     made.refresh().append(pa.table({"gone": ["a"] * 7, "v": range(100, 107), "day": pa.array([1] * 7, pa.int32())}))
     with made.refresh().update_schema() as update:
         update.delete_column("gone")

@@ -12,9 +12,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 import icestats
 from icestats.answers.text import printable
 from icestats.read.manifests.manifests import find_repeated_files
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.table.statistics import Statistics
+from tests.computed_statistics import scan_table
 
 TITLE = "data files are in the table twice: every reader reads their rows as often"
 
@@ -76,8 +75,7 @@ def test_of_a_path_of_any_length_the_beginning_is_named() -> None:
 
 
 def test_statistics_count_its_rows_twice_and_say_so(table: icestats.Table, path: str) -> None:
-    plan = prepare_scan(table._source, table.snapshot, table.schema, by_partition=False)
-    found = scan_here(plan, Sizes(200, 12, 200, 12))
+    found = scan_table(table)
     assert (found.row_count, found.file_count) == (21, 3)
     assert [finding.title for finding in found.findings] == [TITLE]
     assert f"such as {printable(path)}" in repr(Statistics(table._source, found))

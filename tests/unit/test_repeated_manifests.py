@@ -10,8 +10,7 @@ from pyiceberg.table import Table
 
 import icestats
 from icestats.iceberg.storage import check_distinct, local_path
-from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
+from tests.computed_statistics import scan_table
 
 
 def name_again(table: Table, **changes: object) -> str:
@@ -47,7 +46,7 @@ def test_a_manifest_that_is_named_twice_is_read_once(small_table, catalog_proper
         assert table.overview().record_count == 200
         assert table.plan("id < 150", rows=True).steps[-1].kept == 150
         assert table.estimate("id < 150", actual=True).actual == 150
-        scanned = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(200, 12, 200, 12))
+        scanned = scan_table(table)
         assert scanned.row_count == 200
     assert small_table.scan().to_arrow().num_rows > 200, "PyIceberg itself still counts twice"
 

@@ -18,10 +18,8 @@ from pyiceberg.types import NestedField, StringType
 
 import icestats
 from icestats.errors import CallError, FilterError
-from icestats.scan.scan_job import Sizes
-from icestats.table.statistics import Statistics
 from icestats_widgets import Explorer, FieldRange, Selection, read_part
-from tests.scanned_partitions import scan
+from tests.computed_statistics import compute_here
 from tests.widgets.asked import Asked, find_blocks
 from tests.widgets.conftest import build_rows
 
@@ -33,8 +31,7 @@ NAMES = {"FieldRange": FieldRange, "Selection": Selection, "read_part": read_par
 @pytest.fixture
 def sketched(catalog: SqlCatalog, hostile_table: icestats.Table, catalog_properties: dict[str, str]) -> icestats.Table:
     """120 rows, an hour each, in days of two partitions, with sketches by partition."""
-    scanned, _ = scan(hostile_table, Sizes(200, 12, 200, 12))
-    Statistics(hostile_table._source, scanned).commit()
+    compute_here(hostile_table, by_partition=True).commit()
     return icestats.load("db.hostile", catalog=catalog_properties)
 
 
@@ -138,8 +135,7 @@ def test_figures_of_sketches_say_their_age_and_what_they_leave_out(
     made = catalog.create_table("db.tags", IcebergSchema(*fields), partition_spec=by_region)
     made.append(pa.table({"region": ["eu", "us", "jp"] * 10, "tag": ["", "a", "b"] * 3 + ["a"] * 21}))
     table = icestats.load("db.tags", catalog=catalog_properties)
-    scanned, _ = scan(table, Sizes(200, 12, 200, 12))
-    Statistics(table._source, scanned).commit()
+    compute_here(table, by_partition=True).commit()
     for age, is_sure in (("this snapshot", True), ("1 commit behind", False)):
         found = Explorer(icestats.load("db.tags", catalog=catalog_properties))
         assert found.wait()
@@ -285,7 +281,7 @@ def test_a_nested_column_leaves_the_others_their_sketches(catalog, catalog_prope
         update.add_identity("key")
     table.append(pa.table({"key": ["a", "b"] * 5, "value": range(10), "tags": [["x"]] * 10}, schema))
     opened = icestats.load("db.nested", catalog=catalog_properties)
-    Statistics(opened._source, scan(opened, Sizes(200, 12, 200, 12))[0]).commit()
+    compute_here(opened, by_partition=True).commit()
     explorer = Explorer(icestats.load("db.nested", catalog=catalog_properties))
     assert explorer.wait()
     ask(explorer, "key = 'a'")

@@ -12,11 +12,9 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 import icestats
-from icestats.table.statistics import Statistics
 from icestats_widgets import Explorer
 from icestats_widgets.reading.filters.filter_completion import complete_filter
-from tests.computed_statistics import SIZES, compute_here
-from tests.scanned_partitions import scan
+from tests.computed_statistics import compute_here
 from tests.widgets.blocks_of_parts import find_blocks, find_texts
 
 
@@ -92,7 +90,7 @@ def test_a_selection_of_partitions_has_the_common_values_of_their_rows(catalog, 
     for day, status in enumerate((["early"] * 90 + ["late"] * 10, ["bad"] * 60 + ["late"] * 40)):
         table.append(pa.table({"day": pa.array([day] * 100, pa.int64()), "status": status}))
     opened = icestats.load("db.days", catalog=catalog_properties)
-    Statistics(opened._source, scan(opened, SIZES)[0]).commit()
+    compute_here(opened, by_partition=True).commit()
     explorer = Explorer(icestats.load("db.days", catalog=catalog_properties), column="status")
     assert explorer.wait()
     assert [text in find_figure(explorer) for text in ("45.00%", "30.00%", "25.00%")] == [True] * 3

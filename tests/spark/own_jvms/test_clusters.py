@@ -18,8 +18,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 import icestats
 from benchmarks.spark_cluster import Cluster, run_cluster
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
 from icestats.stats.kll import KllSketch
+from tests.computed_statistics import scan_table
 
 pytestmark = pytest.mark.spark
 
@@ -198,7 +198,7 @@ def count_items(name: str, column: Any) -> collections.Counter[Any]:
 
 def test_a_scan_on_a_cluster_gives_the_sketches_of_one_machine(seen, home):
     table = icestats.load("db.t", catalog=properties(home) | {"name": "default"})
-    here = scan_here(prepare_scan(table._source, table.snapshot, table.schema), Sizes(KEPT, 12, KEPT, 12))
+    here = scan_table(table, sizes=Sizes(KEPT, 12, KEPT, 12))
     assert here.row_count == 6_000
     assert figures(seen[1]["table"]) == figures(here)
     assert seen[1]["committed"] is True
