@@ -243,13 +243,11 @@ class Evidence:
         specs = self.reader.source.metadata.specs.values()
         if not any(field.source_id in field_ids for spec in specs for field in spec.fields):
             return []
-        manifests = self.read_manifests(field_ids)
-        columns, unknown = manifests.groups.columns, np.full(len(manifests.groups.row_counts), np.nan)
-        nulls = {field_id: columns[field_id].null_share if field_id in columns else unknown for field_id in field_ids}
-        found = []
-        for one in manifests.by_spec:
-            fields = [field for field in one.spec.fields if field.source_id in nulls]
-            misleading = tuple(field for field in fields if may_mislead(one, field, nulls[field.source_id]).any())
+        partitions, found = self.read_partitions(field_ids), []
+        values = {field_id: column.metrics for field_id, column in partitions.groups.columns.items()}
+        for one in partitions.by_spec:
+            fields = [field for field in one.spec.fields if field.source_id in field_ids]
+            misleading = tuple(field for field in fields if may_mislead(one, field, values.get(field.source_id)).any())
             found.append(SpecGroups(replace(one.spec, fields=misleading), np.zeros(1, np.int64), {}, imported=True))
         return found
 

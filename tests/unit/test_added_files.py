@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, Transform, TruncateTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 import icestats
@@ -29,6 +31,8 @@ ROWS = pa.table(
     }
 )
 FULL = ROWS.slice(2)
+_PARTITION = 3
+"""Where a data file of PyIceberg's has its partition."""
 
 
 def add(
@@ -157,8 +161,76 @@ def test_sketches_by_partition_beside_partitions_that_nulls_may_be_in(tmp_path: 
     for days in (1, 2):
         later = ROWS.set_column(1, "at", pa.array([NOON + dt.timedelta(days=days), *[None] * 4], pa.timestamp("us")))
         table = take_in(tmp_path, later, f"{days}.parquet")
-    compute_here(table, by_partition=True).commit()
-    table = table.refresh()
+    table = sketch(table)
     for row_filter in ("at > '2026-01-01T06:00:00' and at < '2026-01-03T18:00:00'", "at < '2026-01-03T18:00:00'"):
         check(table, row_filter, [6])
         assert table.estimate(row_filter)["kll-by-partition"].rows is not None
+
+
+def take_in_folders(folder: Path, folders: dict[Any, list[Any]], column: str = "n") -> icestats.Table:
+    """Take in a file from each Hive-style folder, as Spark does: by the folder's partition value those in the file."""
+    catalog = open_catalog(folder)
+    catalog.create_namespace("db")
+    mapping = '[{"field-id": 1, "names": ["n"]}, {"field-id": 3, "names": ["text"]}]'
+    table = catalog.create_table("db.t", SCHEMA, properties={"schema.name-mapping.default": mapping})
+    files = []
+    for place, (value, own) in enumerate(folders.items()):
+        path, kind = str(folder / f"{place}.parquet"), pa.int64() if column == "n" else pa.string()
+        pq.write_table(pa.table({"text": ["aa"] * len(own)} | {column: pa.array(own, kind)}), path)
+        files.append(parquet_file_to_data_file(table.io, table.metadata, path))
+        files[-1]._data[_PARTITION] = Record(value)
+    with table.update_spec() as update:
+        update.add_identity(column)
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as change:
+        for file in files:
+            file.spec_id = table.spec().spec_id
+            change.append_data_file(file)
+    return icestats.load("db.t", catalog={"name": "c", "type": "sql", **catalog.properties})
+
+
+@pytest.mark.parametrize("is_sketched", [False, True])
+@pytest.mark.parametrize(
+    ("row_filter", "counts"),
+    [
+        ("n = 1", [0, 3]),
+        ("n = 1 and text = 'aa'", [0, 3]),
+        ("n != 1", [2, 2]),
+        ("n > 1", [2, 2]),
+        ("n = 5", [0]),
+        ("n = 5 or text = 'aa'", [5]),
+        ("n is null", [0]),
+        ("n is not null", [5]),
+    ],
+)
+def test_folders_that_say_other_values_than_their_files_are_read_in_two_ways(
+    tmp_path: Path, row_filter: str, counts: list[int], *, is_sketched: bool
+) -> None:
+    """Spark gives all rows the folder's value, PyIceberg the file's own; both skip files by both."""
+    table = take_in_folders(tmp_path, {1: [5, 5, 5], 2: [6, 6]})
+    check(sketch(table) if is_sketched else table, row_filter, counts)
+
+
+def sketch(table: icestats.Table) -> icestats.Table:
+    compute_here(table, by_partition=True).commit()
+    return table.refresh()
+
+
+@pytest.mark.parametrize("is_sketched", [False, True])
+def test_folders_that_say_some_values_of_another_one(tmp_path: Path, *, is_sketched: bool) -> None:
+    """Of both together the folders say what the files have."""
+    table = take_in_folders(tmp_path, {1: [1, 2, 2, 2], 2: [2, 1, 1]})
+    table = sketch(table) if is_sketched else table
+    check(table, "n = 1", [4, 1])
+    check(table, "n = 2", [3, 1])
+    check(table, "n < 3", [7])
+
+
+def test_folders_that_say_what_their_files_have_are_certain(tmp_path: Path) -> None:
+    table = take_in_folders(tmp_path, {"2026-01-01": ["2026-01-01"] * 3, "2026-01-02": ["2026-01-02"] * 2}, "text")
+    found = table.estimate("text = '2026-01-01'", actual=True)
+    assert (found.actual, found["combined"].rows_lower, found["combined"].rows_upper) == (3, 3, 3)
+
+
+def test_folders_of_long_text_are_not_held_against_bounds_that_are_cut(tmp_path: Path) -> None:
+    one = "2026-01-01T00:00:00Z"
+    check(take_in_folders(tmp_path, {one: [one] * 3, "z": ["z"] * 2}, "text"), f"text = '{one}'", [3])

@@ -197,7 +197,7 @@ def keep_by_partition(question: Question, evidence: GroupedEvidence) -> KeptGrou
 def judge_groups(leaf: Leaf, evidence: GroupedEvidence, schema: IcebergSchema) -> LeafPartitions:
     """Say what partition values say of a predicate in all groups."""
     column, count = evidence.groups.columns.get(leaf.field_id), len(evidence.groups.row_counts)
-    return judge_leaf(leaf, evidence.by_spec, count, schema, None if column is None else column.null_share)
+    return judge_leaf(leaf, evidence.by_spec, count, schema, None if column is None else column.metrics)
 
 
 def count_values(question: Question, evidence: GroupedEvidence, kept: int) -> int:

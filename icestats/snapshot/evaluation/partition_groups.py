@@ -45,7 +45,8 @@ class SpecGroups:
     imported: bool = False
     """Whether files may be in the partition of some of their values: PyIceberg's `add_files` takes it from bounds.
 
-    There may be nulls beside them, and any values where it is null.
+    There may be nulls beside them, and any values where it is null. Of `identity` it may be what a folder says, and the
+    files in there have other values.
     """
 
 

@@ -34,6 +34,7 @@ from icestats.iceberg.filters.value_sets import (
 from icestats.iceberg.metadata import PartitionField, PartitionSpec, Schema, split_transform
 from icestats.iceberg.types import LEAST_WRAPPED_HOUR, MICROS_AN_HOUR
 from icestats.iceberg.value_order import Floats, Longs, Mask
+from icestats.snapshot.evaluation.column_metrics import MISSING, ColumnMetrics
 from icestats.snapshot.evaluation.evaluator import may_match, must_match
 from icestats.snapshot.evaluation.partition_groups import SpecGroups, group_keys
 from icestats.stats.kll_items import item_value
@@ -75,7 +76,7 @@ class LeafPartitions:
 
 
 def judge_leaf(
-    leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: IcebergSchema, null_share: Floats | None = None
+    leaf: Leaf, by_spec: Sequence[SpecGroups], count: int, schema: IcebergSchema, values: ColumnMetrics | None = None
 ) -> LeafPartitions:
     """Judge each group by a predicate.
 
@@ -89,21 +90,20 @@ def judge_leaf(
         How many groups there are.
     schema : pyiceberg.schema.Schema
         Transforms need the type of the column.
-    null_share : numpy.ndarray of float64, optional
-        Of the column in each group by data files' statistics; NaN, and the default: unknown.
+    values : ColumnMetrics, optional
+        Of the column in each group by data files' statistics; None: unknown.
     """
     may, must = np.ones(count, np.bool_), np.zeros(count, np.bool_)
     is_used, bucket_share = np.zeros(count, np.bool_), np.ones(count)
-    is_rough, nulls = must.copy(), np.full(count, np.nan) if null_share is None else null_share
+    is_rough = must.copy()
     for one in by_spec:
         own = one.groups
         for field in one.spec.fields:
             known = one.metrics.get(field.field_id)
             if field.source_id != leaf.field_id or _KNOWN.fullmatch(field.transform) is None:
                 continue
-            misleads = may_mislead(one, field, nulls)
             if known is None:
-                is_rough[own] |= misleads
+                is_rough[own] |= one.imported
                 continue
             null, nan = leaf.values.has_null, leaf.values.has_nan
             inclusive, strict = (
@@ -113,7 +113,7 @@ def judge_leaf(
             may[own] &= own_may
             must[own] |= own_must
             settles_nulls = (own_must if null else ~own_may) & ~known.may_be_null
-            is_rough[own] |= misleads & ~settles_nulls
+            is_rough[own] |= (_may_have_nulls(one, field, values) & ~settles_nulls) | _contradicts(one, field, values)
             buckets = _bucket_count(field)
             if buckets is None:
                 is_used[own] = True
@@ -123,7 +123,7 @@ def judge_leaf(
     return LeafPartitions(may, must, is_used, bucket_share, is_rough)
 
 
-def may_mislead(one: SpecGroups, field: PartitionField, null_share: Floats) -> Mask:
+def may_mislead(one: SpecGroups, field: PartitionField, values: ColumnMetrics | None) -> Mask:
     """Say of some groups whether rows may have other values than a partition field says, as of `SpecGroups.imported`.
 
     Parameters
@@ -132,15 +132,32 @@ def may_mislead(one: SpecGroups, field: PartitionField, null_share: Floats) -> M
         The groups.
     field : PartitionField
         One of their spec.
-    null_share : numpy.ndarray of float64
-        Of its column in each of all groups by data files' statistics; NaN: unknown.
+    values : ColumnMetrics or None
+        Of its column in each of all groups by data files' statistics; None: unknown.
     """
-    known, nulls = one.metrics.get(field.field_id), null_share[one.groups]
-    if not one.imported or known is None:
-        return np.full(len(nulls), one.imported)
+    if field.field_id not in one.metrics:
+        return np.full(len(one.groups), one.imported)
+    return _may_have_nulls(one, field, values) | _contradicts(one, field, values)
+
+
+def _may_have_nulls(one: SpecGroups, field: PartitionField, values: ColumnMetrics | None) -> Mask:
+    known = one.metrics[field.field_id]
+    nulls = np.full(len(one.groups), MISSING) if values is None else values.null_counts[one.groups]
     # Columns that are not in the files themselves, which `identity` allows, have no nulls beside the partition's value.
-    beside = nulls > 0.0 if field.transform == "identity" else nulls != 0.0
-    return known.may_be_null | beside
+    beside = nulls > 0 if field.transform == "identity" else nulls != 0
+    return np.asarray(one.imported & (known.may_be_null | beside))
+
+
+def _contradicts(one: SpecGroups, field: PartitionField, values: ColumnMetrics | None) -> Mask:
+    """Say of which groups the files may have other values than their folders, which `identity` lets some engines read.
+
+    Bounds of long text are cut, and leave that open.
+    """
+    if not one.imported or field.transform != "identity" or values is None:
+        return np.zeros(len(one.groups), np.bool_)
+    known, found = one.metrics[field.field_id], values.take(one.groups)
+    is_within = known.lower.is_at_most(found.lower) & found.upper.is_at_most(known.upper)
+    return np.asarray(known.has_bounds & found.has_bounds & ~is_within)
 
 
 def keep_groups(predicate: Tree, leaves: Mapping[Leaf, LeafPartitions], count: int) -> Mask:
