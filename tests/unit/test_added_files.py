@@ -167,16 +167,20 @@ def test_sketches_by_partition_beside_partitions_that_nulls_may_be_in(tmp_path: 
         assert table.estimate(row_filter)["kll-by-partition"].rows is not None
 
 
-def take_in_folders(folder: Path, folders: dict[Any, list[Any]], column: str = "n") -> icestats.Table:
-    """Take in a file from each Hive-style folder, as Spark does: by the folder's partition value those in the file."""
+def take_in_folders(folder: Path, folders: list[tuple[Any, list[Any] | int]], column: str = "n") -> icestats.Table:
+    """Take in files from Hive-style folders, as Spark does: each with the folder's value, and those of the file.
+
+    A file without the column has so many rows.
+    """
     catalog = open_catalog(folder)
     catalog.create_namespace("db")
     mapping = '[{"field-id": 1, "names": ["n"]}, {"field-id": 3, "names": ["text"]}]'
     table = catalog.create_table("db.t", SCHEMA, properties={"schema.name-mapping.default": mapping})
     files = []
-    for place, (value, own) in enumerate(folders.items()):
+    for place, (value, own) in enumerate(folders):
         path, kind = str(folder / f"{place}.parquet"), pa.int64() if column == "n" else pa.string()
-        pq.write_table(pa.table({"text": ["aa"] * len(own)} | {column: pa.array(own, kind)}), path)
+        found = {} if isinstance(own, int) else {column: pa.array(own, kind)}
+        pq.write_table(pa.table({"text": ["aa"] * (own if isinstance(own, int) else len(own))} | found), path)
         files.append(parquet_file_to_data_file(table.io, table.metadata, path))
         files[-1]._data[_PARTITION] = Record(value)
     with table.update_spec() as update:
@@ -206,7 +210,7 @@ def test_folders_that_say_other_values_than_their_files_are_read_in_two_ways(
     tmp_path: Path, row_filter: str, counts: list[int], *, is_sketched: bool
 ) -> None:
     """Spark gives all rows the folder's value, PyIceberg the file's own; both skip files by both."""
-    table = take_in_folders(tmp_path, {1: [5, 5, 5], 2: [6, 6]})
+    table = take_in_folders(tmp_path, [(1, [5, 5, 5]), (2, [6, 6])])
     check(sketch(table) if is_sketched else table, row_filter, counts)
 
 
@@ -218,19 +222,33 @@ def sketch(table: icestats.Table) -> icestats.Table:
 @pytest.mark.parametrize("is_sketched", [False, True])
 def test_folders_that_say_some_values_of_another_one(tmp_path: Path, *, is_sketched: bool) -> None:
     """Of both together the folders say what the files have."""
-    table = take_in_folders(tmp_path, {1: [1, 2, 2, 2], 2: [2, 1, 1]})
+    table = take_in_folders(tmp_path, [(1, [1, 2, 2, 2]), (2, [2, 1, 1])])
     table = sketch(table) if is_sketched else table
     check(table, "n = 1", [4, 1])
     check(table, "n = 2", [3, 1])
     check(table, "n < 3", [7])
 
 
+@pytest.mark.parametrize("is_sketched", [False, True])
+@pytest.mark.parametrize(("own", "row_filter", "counts"), [([5, 5], "n = 1", [3, 5]), ([None] * 2, "n > 0", [3, 5])])
+def test_folders_of_files_with_other_values_and_without_the_column(
+    tmp_path: Path, own: list[Any], row_filter: str, counts: list[int], *, is_sketched: bool
+) -> None:
+    table = take_in_folders(tmp_path, [(1, 3), (1, own)])
+    check(sketch(table) if is_sketched else table, row_filter, counts)
+
+
+def test_folders_of_files_without_the_column_are_certain(tmp_path: Path) -> None:
+    found = take_in_folders(tmp_path, [(1, 3), (1, 2), (2, 4)]).estimate("n = 1", actual=True)
+    assert {one.rows_lower for one in found if one.source in ("data-files", "partitions", "combined", "actual")} == {5}
+
+
 def test_folders_that_say_what_their_files_have_are_certain(tmp_path: Path) -> None:
-    table = take_in_folders(tmp_path, {"2026-01-01": ["2026-01-01"] * 3, "2026-01-02": ["2026-01-02"] * 2}, "text")
+    table = take_in_folders(tmp_path, [(day, [day] * 3) for day in ("2026-01-01", "2026-01-02")], "text")
     found = table.estimate("text = '2026-01-01'", actual=True)
     assert (found.actual, found["combined"].rows_lower, found["combined"].rows_upper) == (3, 3, 3)
 
 
 def test_folders_of_long_text_are_not_held_against_bounds_that_are_cut(tmp_path: Path) -> None:
     one = "2026-01-01T00:00:00Z"
-    check(take_in_folders(tmp_path, {one: [one] * 3, "z": ["z"] * 2}, "text"), f"text = '{one}'", [3])
+    check(take_in_folders(tmp_path, [(one, [one] * 3), ("z", ["z"] * 2)], "text"), f"text = '{one}'", [3])

@@ -40,6 +40,8 @@ class ColumnMetrics:
     """No value that compares: all are null, or all are NaN, or there are no rows."""
     is_exact: bool = False
     """Each group is one value, and both bounds are that value."""
+    partly_known: Mask | None = None
+    """Some files of the group have counts or bounds, and others lack them; None: no group is of several files."""
 
     def take(self, rows: Longs) -> ColumnMetrics:
         """Return some groups."""
@@ -54,6 +56,7 @@ class ColumnMetrics:
             lower_bytes=self.lower_bytes.take(places),
             upper_bytes=self.upper_bytes.take(places),
             valueless=self.valueless[rows],
+            partly_known=None if self.partly_known is None else self.partly_known[rows],
         )
 
     def without_milliseconds(self) -> ColumnMetrics:
@@ -162,7 +165,10 @@ def cell_metrics(cells: pa.Table, field: Field, file_counts: Longs, row_counts: 
     empty = (to_numpy(cells["valueless_file_count"]) == file_counts) & (file_counts > 0)
     for name in _BOUNDS:
         empty &= found[name][1] == 0
-    return replace(metrics, valueless=metrics.valueless | empty)
+    partly = np.logical_or.reduce(
+        [(to_numpy(cells[f"{name}_file_count"]) > 0) & (found[name][1] > 0) for name in ("null_value_count", *_BOUNDS)]
+    )
+    return replace(metrics, valueless=metrics.valueless | empty, partly_known=partly)
 
 
 def build_metrics(field: Field, row_counts: Longs, arrays: Mapping[str, pa.Array]) -> ColumnMetrics:

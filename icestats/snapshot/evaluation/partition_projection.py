@@ -157,7 +157,9 @@ def _contradicts(one: SpecGroups, field: PartitionField, values: ColumnMetrics |
         return np.zeros(len(one.groups), np.bool_)
     known, found = one.metrics[field.field_id], values.take(one.groups)
     is_within = known.lower.is_at_most(found.lower) & found.upper.is_at_most(known.upper)
-    return np.asarray(known.has_bounds & found.has_bounds & ~is_within)
+    # Of files without the column, and of others that contradict their folder, a roll-up knows nothing together.
+    partly = False if found.partly_known is None else found.partly_known
+    return np.asarray(known.has_bounds & ((found.has_bounds & ~is_within) | partly))
 
 
 def keep_groups(predicate: Tree, leaves: Mapping[Leaf, LeafPartitions], count: int) -> Mask:
