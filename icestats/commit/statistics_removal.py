@@ -45,6 +45,7 @@ from icestats.commit.table_state import (
     name_original,
     new_metadata_path,
     read_existing,
+    refuse_storage_failure,
     reload_table,
     table_name,
 )
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 _MAGICS = {".avro": b"Obj\1", ".orc": b"ORC", ".parquet": b"PAR1"}
 """How files of partition statistics begin."""
+_UNREAD = "nothing was removed, as what was there before cannot be read: try again, or remove without restore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,7 @@ def _restore(table: Table, snapshot_id: int, present: Sequence[Entry | None]) ->
     try:
         version = find_predecessor(table, [entry for entry in present if entry is not None])
     except MetadataError as error:
+        refuse_storage_failure(error, _UNREAD)
         version, notes = None, [f"what these statistics have replaced cannot be put back: {error}"]
     removals = []
     for entry, old in zip(present, _entries_of(version, snapshot_id), strict=False):
@@ -246,6 +249,7 @@ def _check_restorable(table: Table, old: Entry, notes: list[str]) -> Entry | Non
             raise MetadataError(what, old.statistics_path)
         _check_kind(TableFiles(table.io), old)
     except MetadataError as error:
+        refuse_storage_failure(error, _UNREAD)
         notes.append(f"what these statistics have replaced cannot be put back: {error}")
         return None
     if not isinstance(old, StatisticsFile):

@@ -327,10 +327,12 @@ def _explained(path: str) -> Iterator[None]:
         ) from error
 
 
-def refuse_storage_failure(error: MetadataError) -> None:
+def refuse_storage_failure(
+    error: MetadataError, refusal: str = "blobs cannot be carried over, so nothing was committed, try again"
+) -> None:
     """Raise CommitError where a file could not be read, but may be another time: it is neither gone nor damaged."""
     if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
-        raise CommitError(f"blobs cannot be carried over, so nothing was committed, try again: {error}") from error
+        raise CommitError(f"{refusal}: {error}") from error
 
 
 def new_metadata_path(table: Table, prefix: str, suffix: str) -> str:

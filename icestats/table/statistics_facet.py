@@ -599,8 +599,8 @@ class StatisticsFiles(Contents):
         StatisticsMissingError
             The snapshot has no statistics, or no expired one has.
         CommitError
-            The table is read-only, or others changed these statistics meanwhile: nothing was removed. Or the catalog
-            gave no answer, and the message says so.
+            The table is read-only, others changed these statistics meanwhile, or what is to be put back cannot be read
+            now: nothing was removed. Or the catalog gave no answer, and the message says so.
 
         Notes
         -----

@@ -146,6 +146,26 @@ def test_a_removal_does_all_or_nothing(place, mode):
             assert "no answer" in str(error)
 
 
+@pytest.mark.parametrize("mode", ["once", "once, after the work"])
+@pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
+def test_a_restore_puts_back_what_was_there_or_removes_nothing(place, mode):
+    """A storage that did not answer once took the earlier statistics for gone: the table had none then."""
+
+    def act():
+        table = place.load()._check_writable()
+        for field_id in (1, 2):
+            commit(table.refresh(), theta(table, field_id))
+        return lambda: place.load().remove_statistics(restore=True)
+
+    refused = 0
+    for report, error in fail_at_each_call(place, act, **MODES[mode]):
+        assert len(place.registered()["puffin"]) == 1
+        refused += "remove without restore" in str(error)
+        if report is not None:
+            assert (report.notes, len(report.restored_files)) == ((), 1)
+    assert refused
+
+
 class _OfItsOwnError(Exception):
     """As the clients of Azure, Google and S3 have them."""
 
