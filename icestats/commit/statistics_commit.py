@@ -34,7 +34,6 @@ from icestats.commit.registration import (
 from icestats.commit.replayed_statistics import Course, advance, as_file, is_same_as, read_content
 from icestats.commit.statistics_plan import CommitPlan, CommitRequest, build_commit_plan, warn_of_age
 from icestats.commit.table_state import (
-    BlobKey,
     ExistingFile,
     blob_key,
     check_snapshot,
@@ -69,7 +68,6 @@ def prepare_commit(
     snapshot_id: int | None = None,
     list_ndv: Collection[str | int] | None = None,
     keep_earlier: bool = True,
-    left_out: Collection[BlobKey] = (),
 ) -> CommitPlan:
     """Plan the commit of blobs to a snapshot's statistics file. Nothing is written.
 
@@ -89,8 +87,6 @@ def prepare_commit(
         Whether the file also gets the nearest blob of each other kind and field that ancestors of the snapshot have,
         byte for byte, with the snapshot that it was made for, and stays listed where it was. Engines look into one file
         only: Spark into that of the snapshot, Trino into the nearest.
-    left_out : collection of BlobKey
-        Types and fields of which the file is to have no blob, so that present and earlier ones are not carried over.
 
     Returns
     -------
@@ -127,7 +123,7 @@ def prepare_commit(
         if blob.snapshot_id != snapshot_id:
             raise CallError(f"a {blob.type} blob is for snapshot {blob.snapshot_id}, expected {snapshot_id}")
     listed = None if list_ndv is None else _field_ids(table, list_ndv, blobs)
-    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed, keep_earlier, frozenset(left_out)))
+    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed, keep_earlier))
 
 
 def commit_statistics(
@@ -255,7 +251,7 @@ def _plan_due(table: Table, request: CommitRequest, course: Course, entry: Stati
     properties = dict(present[0].properties) if present else {}
     properties.pop(CARRIES_EARLIER, None)
     due = as_file(course.due, entry, properties)
-    asked_none = replace(request, blobs=(), left_out=frozenset())
+    asked_none = replace(request, blobs=())
     if course.due:
         plan = _build(table, asked_none, [due], present)
     else:
@@ -298,7 +294,8 @@ def _build(
             f"{counted(left, 'blob')} of the present file, made for earlier snapshots, left out as keep_earlier=False"
         )
         return replace(made, is_new=True, warnings=(*made.warnings, said))
-    own, earlier, unread, carries = read_earlier(table, request.snapshot_id, existing, request.settled)
+    asked = {blob_key(blob) for blob in request.blobs}
+    own, earlier, unread, carries = read_earlier(table, request.snapshot_id, existing, asked)
     return build_commit_plan(table, request, before, own, earlier, unread, carries, base=base)
 
 

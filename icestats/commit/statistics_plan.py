@@ -55,13 +55,6 @@ class CommitRequest:
     """Fields whose Theta sketch is listed in metadata.json; None for all."""
     keep_earlier: bool = True
     """Whether the file gets the blobs that ancestors' files have, of what it has not itself."""
-    left_out: frozenset[BlobKey] = frozenset()
-    """What the file is not to have: neither from the snapshot's present file nor from those of ancestors."""
-
-    @property
-    def settled(self) -> set[BlobKey]:
-        """The blobs of which no earlier ones are wanted."""
-        return {blob_key(blob) for blob in self.blobs} | self.left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +198,7 @@ def build_commit_plan(
     """
     columns = current_columns(table)
     new_keys = {blob_key(blob) for blob in request.blobs}
-    carried, replaced = _sort_existing(existing, request.settled)
+    carried, replaced = _sort_existing(existing, new_keys)
     carried += [blob for file in earlier for blob in file.blobs]
     properties = {key: value for file in reversed(existing) for key, value in file.properties.items()}
     properties.pop(CARRIES_EARLIER, None)
@@ -233,7 +226,7 @@ def build_commit_plan(
     for reason in unread:
         warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
-    kept = _kept_entries(table, [*existing, *earlier], request.settled, warnings)
+    kept = _kept_entries(table, [*existing, *earlier], new_keys, warnings)
     warnings.check_kept(kept, request.snapshot_id)
     after = StatisticsFile(
         request.snapshot_id,

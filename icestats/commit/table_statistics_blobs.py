@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from icestats.answers.text import counted, render_bytes
 from icestats.commit.puffin_writer import NewBlob, write_puffin
-from icestats.commit.table_state import BlobKey
 from icestats.iceberg.metadata import Field, Snapshot
 from icestats.iceberg.types import decode_json
 from icestats.read.manifests.manifests import RollUps
@@ -57,13 +56,6 @@ def build_blobs(statistics: TableStatistics) -> tuple[NewBlob, ...]:
     if statistics.by_partition is not None:
         blobs += _partition_blobs(statistics, statistics.by_partition)
     return tuple(blobs)
-
-
-def find_left_out(statistics: TableStatistics) -> list[BlobKey]:
-    """Return the sketches by partition that were left out, of all partitions: earlier ones would take as much."""
-    parts = {} if statistics.by_partition is None else statistics.by_partition.columns
-    bare = [name for name, own in parts.items() if own and not any(one.theta for one in own.values())]
-    return [(PARTITION_SKETCHES, (statistics.columns[name].field_id,)) for name in bare]
 
 
 def fit_partition_sketches(statistics: TableStatistics, limit_bytes: int, beside_bytes: int = 0) -> TableStatistics:

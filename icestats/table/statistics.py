@@ -283,7 +283,6 @@ class Statistics:
         self, table: IcebergTable, blobs: Sequence[NewBlob], list_ndv: Collection[str] | None, *, keep_earlier: bool
     ) -> CommitPlan:
         from icestats.commit.statistics_commit import prepare_commit
-        from icestats.commit.table_statistics_blobs import find_left_out
 
         # Names are those of the schema that was read with, which the table's current one need not have.
         own = self.found.columns
@@ -291,10 +290,7 @@ class Statistics:
             list_ndv = [name for name in own if name not in self.unlisted]
         listed = None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv]
         snapshot_id = self.found.snapshot_id
-        left_out = find_left_out(self.found)
-        return prepare_commit(
-            table, blobs, snapshot_id=snapshot_id, list_ndv=listed, keep_earlier=keep_earlier, left_out=left_out
-        )
+        return prepare_commit(table, blobs, snapshot_id=snapshot_id, list_ndv=listed, keep_earlier=keep_earlier)
 
     def __repr__(self) -> str:
         found = self.found

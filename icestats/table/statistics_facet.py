@@ -340,8 +340,8 @@ class StatisticsFiles(Contents):
             their sizes; those of partitions get the largest sizes that fit whatever the values are, as sizes are chosen
             before the scan: what is written takes less, so that larger ones may fit too (`partition_k`,
             `partition_lg_k`). Where the smallest do not fit, common values by partition are left out, then the sketches
-            of the largest columns, or of the partitions with the fewest rows; the result says which, and the file has
-            no earlier ones of these columns either.
+            of the largest columns, or of the partitions with the fewest rows; the result says which. The limit is for
+            what this call makes: a commit keeps earlier sketches of what is left out, as all that it does not replace.
         together : sequence of tuple of str or "auto", optional
             Pairs of columns that get statistics together, such as `[("country", "city")]`: the number of pairs, the
             most common ones, and how far one column decides the other. "auto": those that a sample of up to 65,536 rows

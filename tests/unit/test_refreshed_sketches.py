@@ -17,7 +17,6 @@ import icestats
 from icestats.commit.puffin_writer import write_puffin
 from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches
 from icestats.iceberg.storage import local_path
-from icestats.read.puffin.puffin import read_puffin_footer
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import scan_here
@@ -151,38 +150,6 @@ def test_the_limit_stays_that_of_the_committed_sketches_unless_told(table, load)
     assert {dict(row["properties"])["max-size-bytes"] for row in find_blobs(load()).values()} == {str(10 * limit)}
     with pytest.raises(icestats.CallError, match="max_size_bytes is -1"):
         load().refresh_statistics(max_size_bytes=-1)
-
-
-def test_what_a_lower_limit_leaves_out_is_not_carried_over_from_an_earlier_file(table, load):
-    """The file took what was left out all the same, and so did those of all later commits."""
-
-    def newest():
-        (entry,) = [e for e in table.refresh().metadata.statistics if e.snapshot_id == load().snapshot.snapshot_id]
-        footer = read_puffin_footer(load()._source.storage, entry.statistics_path)
-        names = [FIELDS[blob.field_ids[0] - 1][0] for blob in footer.blobs if blob.type == PARTITION_SKETCHES]
-        return sorted(names), entry.file_size_in_bytes
-
-    whole = scan_table(load(), by_partition=True, sizes=SIZES)
-    commit(load(), None, whole)
-    assert newest()[0] == ["day", "price", "text"]
-    advice = fit_partition_sketches(whole, 0).by_partition.left_out
-    least = int(advice.partition("all those of day alone need max_size_bytes=")[2])
-    commit(load(), least, whole)
-    assert newest()[0] == ["day"]
-    assert newest()[1] <= least
-    load().remove_statistics()
-    commit(load(), None, whole)
-    table.append(rows(2, 5_000, 5_010))
-    refreshed = load().refresh_statistics(max_size_bytes=0)
-    assert "all of day, price, text" in refreshed.found.by_partition.left_out
-    assert refreshed.commit().committed
-    assert newest()[0] == []
-    assert str(load().refresh_statistics(max_size_bytes=0).commit()).startswith("nothing to commit")
-    assert {row["commits_behind"] for row in find_blobs(load()).values()} == {1}
-    assert load().compute(manifests=True).commit().committed
-    table.append(rows(2, 6_000, 6_010))
-    assert load().compute(manifests=True).commit().committed
-    assert newest()[0] == []
 
 
 def test_without_a_limit_the_default_one_grows_with_the_table(table, load):
