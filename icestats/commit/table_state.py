@@ -18,7 +18,6 @@ from pyiceberg.table import StaticTable
 from pyiceberg.transforms import UnknownTransform
 from pyiceberg.utils.properties import property_as_int
 
-from icestats.answers.redaction import safe_cause
 from icestats.answers.text import one_line
 from icestats.commit.entries import Entry, EntryChange, find_path
 from icestats.commit.puffin_writer import CarriedBlob, NewBlob
@@ -35,7 +34,7 @@ from icestats.iceberg.confined_io import find_unsafe_deletes, find_unsafe_write,
 from icestats.iceberg.foreign_catalog import ForeignCatalog
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icestats.iceberg.metadata_json import read_metadata
-from icestats.iceberg.storage import read_range, size_of, unreadable
+from icestats.iceberg.storage import read_range, reading, size_of
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
 
 if TYPE_CHECKING:
@@ -87,18 +86,13 @@ class TableFiles:
 
     def size(self, location: str) -> int:
         """Return the length of a file in bytes."""
-        try:
+        with reading(location, self._io.properties):
             return size_of(self._io.new_input(location), location)
-        except (OSError, ValueError) as error:
-            raise unreadable(location, error, self._io.properties) from safe_cause(error, self._io.properties)
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes from `offset`, all of them or at most `length`."""
-        try:
-            with self._io.new_input(location).open() as stream:
-                return read_range(stream, location, offset, length)
-        except (OSError, ValueError) as error:
-            raise unreadable(location, error, self._io.properties) from safe_cause(error, self._io.properties)
+        with reading(location, self._io.properties), self._io.new_input(location).open() as stream:
+            return read_range(stream, location, offset, length)
 
 
 def table_name(table: Table) -> str:

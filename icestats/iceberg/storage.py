@@ -9,14 +9,14 @@ import re
 import stat
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import unquote
 
 from icestats.answers.redaction import safe_cause, safe_line
-from icestats.errors import CallError, MetadataError
+from icestats.errors import CallError, IcestatsError, MetadataError
 from icestats.iceberg.reach import check_reach, store_of
 
 if TYPE_CHECKING:
@@ -91,12 +91,10 @@ class Storage:
             The file does not exist or cannot be read.
         """
         path = self._find_path(location)
-        try:
+        with reading(location, self.properties):
             if path is not None:
                 return check_regular(path.stat(), location).st_size
             return size_of(open_input(self._file_io(location), location), location)
-        except (OSError, ValueError, ImportError) as error:
-            raise unreadable(location, error, self.properties) from safe_cause(error, self.properties)
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes from `offset`: all of them, or at most `length`.
@@ -108,14 +106,12 @@ class Storage:
             all of it is asked for.
         """
         path = self._find_path(location)
-        try:
+        with reading(location, self.properties):
             if path is not None:
                 with open_regular(path, location) as file:
                     return read_range(file, location, offset, length)
             with open_input(self._file_io(location), location).open() as stream:
                 return read_range(stream, location, offset, length)
-        except (OSError, ValueError, ImportError) as error:
-            raise unreadable(location, error, self.properties) from safe_cause(error, self.properties)
 
     def check(self, location: str) -> None:
         """Raise MetadataError where others must not open a location: the table may not name it, or it is no file."""
@@ -316,6 +312,27 @@ def find_own_folder(find: Callable[..., Path]) -> Path | None:
         folder = find("icestats", appauthor=False)
         return folder if folder.is_absolute() else None
     return None
+
+
+@contextmanager
+def reading(location: str, properties: Mapping[str, str]) -> Iterator[None]:
+    """Raise MetadataError, of an OSError, where a storage fails with an error of its client's own.
+
+    Examples
+    --------
+    >>> with reading("gs://b/t", {}):
+    ...     raise LookupError("503, try again")
+    Traceback (most recent call last):
+    icestats.errors.MetadataError: gs://b/t: cannot be read: 503, try again
+    """
+    try:
+        yield
+    except IcestatsError:
+        raise
+    except (OSError, ValueError, ImportError) as error:
+        raise unreadable(location, error, properties) from safe_cause(error, properties)
+    except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
+        raise unreadable(location, error, properties) from OSError(safe_line(error, properties))
 
 
 def unreadable(location: str, error: Exception, properties: Mapping[str, str] | None = None) -> MetadataError:

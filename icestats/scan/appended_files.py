@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import FileScanTask
 
-from icestats.answers.redaction import safe_cause
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Snapshot, TableMetadata
-from icestats.iceberg.storage import FileReader, unreadable
+from icestats.iceberg.storage import FileReader, reading
 from icestats.read.manifests.manifest_list import read_manifest_list
 from icestats.read.manifests.manifests import manifests_to_read, read_files
 
@@ -114,11 +113,8 @@ def _read_manifests(table: Table, snapshot_id: int) -> dict[str, ManifestFile] |
     found = table.metadata.snapshot_by_id(snapshot_id)
     if found is None or not found.manifest_list:
         return None
-    try:
+    with reading(found.manifest_list, table.io.properties):
         return {manifest.manifest_path: manifest for manifest in found.manifests(table.io)}
-    except (OSError, ValueError, EOFError, AssertionError) as error:
-        known = table.io.properties
-        raise unreadable(found.manifest_list, error, known) from safe_cause(error, known)
 
 
 def _count_deletes(files: pa.Table, manifests: Sequence[ManifestFile]) -> Counter[tuple[Any, ...]]:
@@ -132,10 +128,8 @@ def _read_entries(io: FileIO, manifests: Iterable[ManifestFile]) -> list[Manifes
     found: list[ManifestEntry] = []
     for manifest in manifests:
         if manifest.content == ManifestContent.DATA:
-            try:
+            with reading(manifest.manifest_path, io.properties):
                 entries = manifest.fetch_manifest_entry(io, discard_deleted=False)
-            except (OSError, ValueError, EOFError, AssertionError) as error:
-                raise unreadable(manifest.manifest_path, error, io.properties) from safe_cause(error, io.properties)
             counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
             # PyIceberg 0.12 takes the place where a manifest is cut for its end.
             if None not in counts and len(entries) < sum(count or 0 for count in counts):

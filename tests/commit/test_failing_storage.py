@@ -170,15 +170,31 @@ class _OfItsOwnError(Exception):
     """As the clients of Azure, Google and S3 have them."""
 
 
-def test_rows_are_not_counted_with_an_error_of_the_storages_own(place):
-    """None but the kit's errors comes out."""
-    outcomes = [
-        error
-        for _, error in fail_at_each_call(
-            place, lambda: lambda: place.load().plan("c > 0", rows=True), error=_OfItsOwnError, for_good=True
-        )
-    ]
-    assert any("cannot be read" in str(error) and "the storage failed" in str(error) for error in outcomes)
+def _replace(table: icestats.Table) -> icestats.Table:
+    for field_id in (1, 2):
+        commit(table._check_writable().refresh(), theta(table._check_writable(), field_id))
+    return table.refresh()
+
+
+ACTS = {
+    "rows": lambda table: table.plan("c > 0", rows=True),
+    "commit": lambda table: table.compute(partitions=True, manifests=True).commit(),
+    "restore": lambda table: table.remove_statistics(restore=True),
+    "orphans": lambda table: table.orphans(),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
+def test_none_but_the_kits_errors_comes_out_of_errors_of_a_storages_own(place, act):
+    def begin():
+        table = _replace(place.load()) if act == "restore" else place.load()
+        return lambda: ACTS[act](table)
+
+    outcomes = fail_at_each_call(place, begin, error=_OfItsOwnError, for_good=True)
+    said = [str(error) for _, error in outcomes if error is not None]
+    assert any("the storage failed" in text for text in said)
+    assert not any("\n" in text for text in said)
 
 
 def _repeat_the_key(said: str) -> OSError:
