@@ -29,6 +29,8 @@ CHANGES = "icestats.changes"
 which have come to these, as bits, and which types and fields it has left out.
 
 A copy by another name is no change of anything: it is put back with all that it holds."""
+_EARLIER = "~"
+"""Behind a type and fields that were left out as they were made for other snapshots."""
 
 Content = Mapping[BlobKey, tuple[tuple[CarriedBlob, ...], tuple[BlobMetadata, ...]]]
 """The blobs of a file and what metadata.json lists of them; several of a key, as Hive's by partition, stay together."""
@@ -88,11 +90,19 @@ class Changes(NamedTuple):
 
 
 def describe_changes(
-    paths: tuple[str, str | None], keys: Sequence[BlobKey], new: tuple[set[BlobKey], set[BlobKey]], base: Content
+    paths: tuple[str, str | None],
+    keys: Sequence[BlobKey],
+    new: tuple[set[BlobKey], set[BlobKey]],
+    gone: Content,
+    snapshot_id: int,
 ) -> str:
-    """Return the value of `CHANGES` for a file and the one before it: of its keys those asked for, and those joined."""
+    """Return the value of `CHANGES` for a file and the one before it: of its keys those asked for, and those joined.
+
+    What has `gone` was left out, of a snapshot's own or, marked so, of that made for others.
+    """
     bits = [f"{sum(1 << at for at, key in enumerate(keys) if key in some):x}" for some in new]
-    return " ".join([*map(_base_name, paths), *bits, *sorted(map(_name, base.keys() - set(keys)))])
+    left_out = (_name(key) + _EARLIER * (not _is_of(gone[key], snapshot_id)) for key in gone.keys() - set(keys))
+    return " ".join([*map(_base_name, paths), *bits, *sorted(left_out)])
 
 
 def _base_name(path: str | None) -> str:
@@ -152,7 +162,12 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
                 due = dict(content)
             else:
                 left_out = changes.left_out if course.takes_out else frozenset()
-                due = {key: held for key, held in due.items() if _name(key) not in left_out}
+                due = {
+                    key: held
+                    for key, held in due.items()
+                    if _name(key) not in left_out
+                    and (_name(key) + _EARLIER not in left_out or _is_of(held, snapshot_id))
+                }
                 due |= {key: content[key] for key in changes.asked}
                 has_seen_all = changes.planned_with == _base_name(steps[at - 1][0])
                 if has_seen_all or not emptied:
@@ -163,8 +178,13 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
 
 def _join(due: Content, content: Content, joined: frozenset[BlobKey], snapshot_id: int | None) -> Content:
     """Return what of a file is added to what is due: all that this lacks, and what was made for a snapshot."""
-    newer = {key for key in joined if any(held.blob.snapshot_id == snapshot_id for held in content[key][0])}
+    newer = {key for key in joined if _is_of(content[key], snapshot_id)}
     return {key: content[key] for key in joined if key in newer or key not in due}
+
+
+def _is_of(held: tuple[tuple[CarriedBlob, ...], tuple[BlobMetadata, ...]], snapshot_id: int | None) -> bool:
+    """Whether one of some blobs was made for a snapshot."""
+    return any(carried.blob.snapshot_id == snapshot_id for carried in held[0])
 
 
 def _list_earlier(table: Table, snapshot_id: int, since: int) -> set[str | None]:

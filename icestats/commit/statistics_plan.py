@@ -217,6 +217,7 @@ def build_commit_plan(
         keys,
         (new_keys, joined),
         {k: v for k, v in present.items() if k not in still},
+        request.snapshot_id,
     )
     puffin = write_puffin(written, properties=properties)
     warnings = _Warnings(columns, [*warn_of_age(table, request.snapshot_id), *warn_of_refusal(table)])

@@ -157,3 +157,12 @@ def test_what_was_asked_for_keeps_its_warnings(table, rest_table, before_post):
     plan = prepare_commit(rest_table.refresh(), [theta(table, 1, b"mine"), two])
     assert plan.warnings
     assert set(plan.warnings) <= set(commit_statistics(plan).warnings)
+
+
+def test_leaving_earlier_blobs_out_takes_no_fresh_one_of_others(table, rest_table, before_post):
+    commit(table, kll(table, 2, b"earlier"), kll(table, 3, b"earlier"))
+    table.append(ROWS)
+    commit(table, theta(table, 1, b"first"))
+    before_post(lambda: commit(table.refresh(), kll(table, 2, b"fresh")))
+    commit(rest_table.refresh(), theta(table, 1, b"mine"), keep_earlier=False)
+    assert stored(table) == {(THETA, (1,)): b"mine", (KLL, (2,)): b"fresh"}
