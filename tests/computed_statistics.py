@@ -10,20 +10,22 @@ import icestats
 from icestats.read.puffin.statistics_files import find_joint
 from icestats.scan.pair_sample import choose_pairs
 from icestats.scan.scan_job import Sizes
-from icestats.scan.scan_plan import prepare_scan, scan_here
+from icestats.scan.scan_plan import ScanPlan, prepare_scan, scan_here
 from icestats.stats.table_statistics import TableStatistics
 from icestats.table.statistics import Statistics
 
 SIZES = Sizes(200, 12, 200, 12)
 
 
+def _plan(table: icestats.Table, columns: Sequence[str] | None, by_partition: bool) -> ScanPlan:
+    snapshot = table._reader.require_snapshot()
+    return prepare_scan(table._source, snapshot, table.schema, columns, by_partition=by_partition)
+
+
 def scan_table(
     table: icestats.Table, *, columns: Sequence[str] | None = None, by_partition: bool = False, sizes: Sizes = SIZES
 ) -> TableStatistics:
-    plan = prepare_scan(
-        table._source, table._reader.require_snapshot(), table.schema, columns, by_partition=by_partition
-    )
-    return scan_here(plan, sizes)
+    return scan_here(_plan(table, columns, by_partition), sizes)
 
 
 def compute_here(
@@ -34,9 +36,7 @@ def compute_here(
     by_partition: bool = False,
     sizes: Sizes = SIZES,
 ) -> Statistics:
-    plan = prepare_scan(
-        table._source, table._reader.require_snapshot(), table.schema, columns, by_partition=by_partition
-    )
+    plan = _plan(table, columns, by_partition)
     plan = replace(plan, pairs=choose_pairs(plan, together, list(find_joint(table._reader.blobs))))
     assert plan.fallback is None, plan.fallback
     return Statistics(table._source, scan_here(plan, sizes))

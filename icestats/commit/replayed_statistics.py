@@ -32,7 +32,8 @@ A copy by another name is no change of anything: it is put back with all that it
 _EARLIER = "~"
 """Behind a type and fields that were left out as they were made for other snapshots."""
 
-Content = Mapping[BlobKey, tuple[tuple[CarriedBlob, ...], tuple[BlobMetadata, ...]]]
+Held = tuple[tuple[CarriedBlob, ...], tuple[BlobMetadata, ...]]
+Content = Mapping[BlobKey, Held]
 """The blobs of a file and what metadata.json lists of them; several of a key, as Hive's by partition, stay together."""
 
 
@@ -50,7 +51,7 @@ class Course(NamedTuple):
 
 def read_content(files: Sequence[ExistingFile]) -> Content:
     """Return what files of a snapshot hold together, the most important one first."""
-    content: dict[BlobKey, tuple[tuple[CarriedBlob, ...], tuple[BlobMetadata, ...]]] = {}
+    content: dict[BlobKey, Held] = {}
     for file in files:
         found: dict[BlobKey, tuple[list[CarriedBlob], list[BlobMetadata]]] = defaultdict(lambda: ([], []))
         for carried in file.blobs:
@@ -101,7 +102,7 @@ def describe_changes(
     What has `gone` was left out, of a snapshot's own or, marked so, of that made for others.
     """
     bits = [f"{sum(1 << at for at, key in enumerate(keys) if key in some):x}" for some in new]
-    left_out = (_name(key) + _EARLIER * (not _is_of(gone[key], snapshot_id)) for key in gone.keys() - set(keys))
+    left_out = (_name_left_out(key, gone[key], snapshot_id) for key in gone.keys() - set(keys))
     return " ".join([*map(_base_name, paths), *bits, *sorted(left_out)])
 
 
@@ -112,6 +113,11 @@ def _base_name(path: str | None) -> str:
 
 def _name(key: BlobKey) -> str:
     return f"{quote(key[0])}:{','.join(map(str, key[1]))}"
+
+
+def _name_left_out(key: BlobKey, held: Held, snapshot_id: int) -> str:
+    """Return a type and its fields as a word, marked where none of its blobs was made for a snapshot."""
+    return _name(key) + ("" if _is_of(held, snapshot_id) else _EARLIER)
 
 
 def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | None, ...] = ()) -> Course:
@@ -165,8 +171,7 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
                 due = {
                     key: held
                     for key, held in due.items()
-                    if _name(key) not in left_out
-                    and (_name(key) + _EARLIER not in left_out or _is_of(held, snapshot_id))
+                    if left_out.isdisjoint({_name(key), _name_left_out(key, held, snapshot_id)})
                 }
                 due |= {key: content[key] for key in changes.asked}
                 has_seen_all = changes.planned_with == _base_name(steps[at - 1][0])
@@ -182,7 +187,7 @@ def _join(due: Content, content: Content, joined: frozenset[BlobKey], snapshot_i
     return {key: content[key] for key in joined if key in newer or key not in due}
 
 
-def _is_of(held: tuple[tuple[CarriedBlob, ...], tuple[BlobMetadata, ...]], snapshot_id: int | None) -> bool:
+def _is_of(held: Held, snapshot_id: int | None) -> bool:
     """Whether one of some blobs was made for a snapshot."""
     return any(carried.blob.snapshot_id == snapshot_id for carried in held[0])
 

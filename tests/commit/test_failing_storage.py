@@ -146,15 +146,19 @@ def test_a_removal_does_all_or_nothing(place, mode):
             assert "no answer" in str(error)
 
 
+def replace_statistics(place):
+    table = place.load()._check_writable()
+    for field_id in (1, 2):
+        commit(table.refresh(), theta(table, field_id))
+
+
 @pytest.mark.parametrize("mode", ["once", "once, after the work"])
 @pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
 def test_a_restore_puts_back_what_was_there_or_removes_nothing(place, mode):
     """A storage that did not answer once took the earlier statistics for gone: the table had none then."""
 
     def act():
-        table = place.load()._check_writable()
-        for field_id in (1, 2):
-            commit(table.refresh(), theta(table, field_id))
+        replace_statistics(place)
         return lambda: place.load().remove_statistics(restore=True)
 
     refused = 0
@@ -170,12 +174,6 @@ class _OfItsOwnError(Exception):
     """As the clients of Azure, Google and S3 have them."""
 
 
-def _replace(table: icestats.Table) -> icestats.Table:
-    for field_id in (1, 2):
-        commit(table._check_writable().refresh(), theta(table._check_writable(), field_id))
-    return table.refresh()
-
-
 ACTS = {
     "rows": lambda table: table.plan("c > 0", rows=True),
     "commit": lambda table: table.compute(partitions=True, manifests=True).commit(),
@@ -188,7 +186,9 @@ ACTS = {
 @pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
 def test_none_but_the_kits_errors_comes_out_of_errors_of_a_storages_own(place, act):
     def begin():
-        table = _replace(place.load()) if act == "restore" else place.load()
+        if act == "restore":
+            replace_statistics(place)
+        table = place.load()
         return lambda: ACTS[act](table)
 
     outcomes = fail_at_each_call(place, begin, error=_OfItsOwnError, for_good=True)
