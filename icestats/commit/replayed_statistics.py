@@ -146,6 +146,7 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
         path = None if entry is None else entry.statistics_path
         if path != steps[-1][0]:
             steps.append((path, entry))
+    is_cut = not _logs(table, course.at)
     earlier: set[str | None] | None = None
     skipped = next((at for at in reversed(range(1, len(steps))) if steps[at][0] in own), 0)
     emptied = max((at for at in range(1, len(steps)) if steps[at][1] is None and at != skipped), default=0)
@@ -174,11 +175,19 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
                     if left_out.isdisjoint({_name(key), _name_left_out(key, held, snapshot_id)})
                 }
                 due |= {key: content[key] for key in changes.asked}
-                has_seen_all = changes.planned_with == _base_name(steps[at - 1][0])
+                # A file behind versions that the log has dropped holds what these have added.
+                is_behind = is_cut and changes.planned_with not in map(_base_name, passed)
+                has_seen_all = is_behind or changes.planned_with == _base_name(steps[at - 1][0])
                 if has_seen_all or not emptied:
-                    due |= _join(due, content, changes.joined, snapshot_id if has_seen_all else None)
+                    joined = frozenset(content) if is_behind else changes.joined
+                    due |= _join(due, content, joined, snapshot_id if has_seen_all else None)
         passed.add(path)
     return course._replace(due=due, at=table.metadata_location, path=steps[-1][0])
+
+
+def _logs(table: Table, version: str) -> bool:
+    """Whether the metadata log still has a version that was replaced."""
+    return any(entry.metadata_file == version for entry in table.metadata.metadata_log)
 
 
 def _join(due: Content, content: Content, joined: frozenset[BlobKey], snapshot_id: int | None) -> Content:

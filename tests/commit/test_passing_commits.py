@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
+from icestats.errors import CommitError
 from icestats.iceberg.storage import Storage
 from icestats.read.puffin.puffin import read_puffin_footer
 from tests.committed_statistics import (
@@ -83,6 +84,26 @@ def test_an_unrelated_commit_behind_a_short_log_hides_nothing(table, rest_table,
     plan = prepare_commit(rest_table.refresh(), [theta(table, 1, b"mine")])
     assert commit_statistics(plan, on_step=change).attempts == 2
     assert stored(table) == {(THETA, (1,)): b"mine", (THETA, (2,)): b"theirs"}
+
+
+@pytest.mark.parametrize("removes", [False, True])
+def test_a_log_of_one_version_hides_no_commit_before_the_last(table, rest_table, before_post, removes):
+    with table.transaction() as changed:
+        changed.set_properties({"write.metadata.previous-versions-max": "1"})
+    commit(table, theta(table, 1, b"base"))
+
+    def act():
+        commit(table.refresh(), theta(table, 2, b"theirs"))
+        commit(table.refresh(), kll(table, 3, b"last"))
+
+    before_post(act)
+    if removes:
+        with pytest.raises(CommitError, match="nothing was removed, try again"):
+            remove(rest_table.refresh())
+    else:
+        commit(rest_table.refresh(), theta(table, 1, b"mine"))
+    own = b"base" if removes else b"mine"
+    assert stored(table) == {(THETA, (1,)): own, (THETA, (2,)): b"theirs", (KLL, (3,)): b"last"}
 
 
 def test_an_entry_without_its_blob_stays_listed(table, rest_table, before_post):
