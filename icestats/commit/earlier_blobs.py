@@ -34,6 +34,7 @@ CARRIES_EARLIER = "icestats.carries-earlier-blobs"
 """Property of a file: checksums of the paths of ancestors' files, whose blobs it has where no nearer file has them."""
 _NEVER_CARRIED = ("deletion-vector-v1", HIVE_COLUMNS)
 """Hive takes what a snapshot's file has for that snapshot's, whatever a blob says (`IcebergTableUtil.readColStats`)."""
+_UNREAD = "earlier blobs cannot be carried over, so nothing was committed: try again, or keep_earlier=False"
 
 
 def read_earlier(
@@ -91,7 +92,7 @@ def read_earlier(
             check_carried(wanted, left, path)
             blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in wanted)
         except MetadataError as error:
-            refuse_storage_failure(error)
+            refuse_storage_failure(error, _UNREAD)
             unread.append(str(error))
             continue
         left -= sum(blob.length for blob in wanted)

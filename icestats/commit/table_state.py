@@ -51,6 +51,10 @@ _MOST_FILES = 16
 _LOG_ENTRIES_TO_SEARCH = 1000
 COPY_OF = "-copy-of-"
 _COPY = re.compile(rf"{COPY_OF}([0-9a-f]{{8}})\.\w+$")
+_UNREAD = (
+    "the present blobs cannot be carried over, so nothing was committed: try again, or remove_statistics() takes them "
+    "out of the table"
+)
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
 _LOCKS = "engine.hive.lock-enabled"
@@ -312,7 +316,7 @@ def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except MetadataError as error:
-        refuse_storage_failure(error)
+        refuse_storage_failure(error, _UNREAD)
         kind = PuffinFormatError if isinstance(error, PuffinFormatError) else MetadataError
         reason = str(error).removeprefix(f"{path}: ")
         raise kind(
@@ -321,9 +325,7 @@ def _explained(path: str) -> Iterator[None]:
         ) from error
 
 
-def refuse_storage_failure(
-    error: MetadataError, refusal: str = "blobs cannot be carried over, so nothing was committed, try again"
-) -> None:
+def refuse_storage_failure(error: MetadataError, refusal: str) -> None:
     """Raise CommitError where a file could not be read, but may be another time: it is neither gone nor damaged."""
     if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
         raise CommitError(f"{refusal}: {error}") from error

@@ -329,7 +329,7 @@ def reading(location: str, properties: Mapping[str, str]) -> Iterator[None]:
         yield
     except IcestatsError:
         raise
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ImportError) as error:
         raise unreadable(location, error, properties) from safe_cause(error, properties)
     except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
         raise unreadable(location, error, properties) from OSError(safe_line(error, properties))

@@ -152,9 +152,9 @@ def replace_statistics(place):
         commit(table.refresh(), theta(table, field_id))
 
 
-@pytest.mark.parametrize("mode", ["once", "once, after the work"])
+@pytest.mark.parametrize("how", [{}, {"after_the_work": True}, {"error": ValueError}], ids=str)
 @pytest.mark.filterwarnings("ignore:Failed to delete old metadata")
-def test_a_restore_puts_back_what_was_there_or_removes_nothing(place, mode):
+def test_a_restore_puts_back_what_was_there_or_removes_nothing(place, how):
     """A storage that did not answer once took the earlier statistics for gone: the table had none then."""
 
     def act():
@@ -162,7 +162,7 @@ def test_a_restore_puts_back_what_was_there_or_removes_nothing(place, mode):
         return lambda: place.load().remove_statistics(restore=True)
 
     refused = 0
-    for report, error in fail_at_each_call(place, act, **MODES[mode]):
+    for report, error in fail_at_each_call(place, act, **how):
         assert len(place.registered()["puffin"]) == 1
         refused += "remove without restore" in str(error)
         if report is not None:
