@@ -31,6 +31,7 @@ from icestats.read.puffin.statistics_age import (
     THETA,
     TIME_TRAP,
     ZONELESS_TIMES,
+    find_partition_values,
     is_added_to,
     is_found_by_spark,
     is_zeroed_by_spark,
@@ -236,16 +237,17 @@ def build_commit_plan(
         puffin.footer_size_bytes,
         (*listed, *kept),
     )
+    trap = explain_trap(after.blobs, table)
     return CommitPlan(
         puffin=puffin,
         blobs=_planned(puffin, new_keys, after, columns),
         replaced=replaced,
         before=before,
         after=after,
-        effects=_explain_effects(before, after, columns),
+        effects=_explain_effects(before, after, columns, trap),
         warnings=tuple(warnings.lines),
         current_schema_id=table.metadata.current_schema_id,
-        trap=explain_trap(after.blobs, columns),
+        trap=trap,
         is_new=not _is_same(puffin, after, before, existing),
         request=request,
         table=table,
@@ -268,7 +270,7 @@ def _is_same(
 
 
 def _explain_effects(
-    before: StatisticsFile | None, after: StatisticsFile, columns: Mapping[int, Column]
+    before: StatisticsFile | None, after: StatisticsFile, columns: Mapping[int, Column], trap: str
 ) -> tuple[str, ...]:
     """Return what engines do differently once an entry is in metadata.json: the facts of `engine_statistics.toml`."""
     listed = _columns_with_ndv(after.blobs, columns)
@@ -299,7 +301,6 @@ def _explain_effects(
         "--enable_reading_puffin_stats, the default after 4.5, until a newer one is listed",
         f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
     ]
-    trap = explain_trap(after.blobs, columns)
     return (*effects, trap) if trap else tuple(effects)
 
 
@@ -330,8 +331,10 @@ def _columns_with_ndv(listed: Iterable[BlobMetadata], columns: Mapping[int, Colu
     return [columns[field_id] for field_id in named if field_id in columns]
 
 
-def explain_trap(listed: Iterable[BlobMetadata], columns: Mapping[int, Column]) -> str:
+def explain_trap(listed: Iterable[BlobMetadata], table: Table) -> str:
     """Return what versions of Spark estimate 0 rows for, of the blobs that metadata.json lists; nothing: for none."""
+    of_partitions = find_partition_values(table.specs().values())
+    columns = {i: column for i, column in current_columns(table).items() if i not in of_partitions}
     found_by_spark = [column for column in _columns_with_ndv(listed, columns) if is_found_by_spark(column.name)]
     equal = [column.name for column in found_by_spark if is_zeroed_by_spark(column.type)]
     several = [

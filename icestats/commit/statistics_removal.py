@@ -303,7 +303,7 @@ def _effects(table: Table, removals: Sequence[EntryRemoval]) -> tuple[str, ...]:
     gone, come = (
         [blob for blob in _list_new(*pair) if blob.type == THETA] for pair in ((before, after), (after, before))
     )
-    trap = explain_trap(come, columns)
+    trap = explain_trap(come, table)
     told = (trap,) if trap else ()
     lost = [blob.field_ids for blob in gone]
     if not lost:

@@ -13,9 +13,14 @@ from icestats.answers.text import one_line, quote_name
 from icestats.errors import CallError, IcestatsError, SparkUnavailableError, UnsupportedError, check_names
 from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, time_estimates
-from icestats.iceberg.filters.value_sets import Leaf
+from icestats.iceberg.filters.value_sets import All, Leaf, list_leaves
 from icestats.iceberg.storage import local_path
-from icestats.read.puffin.statistics_age import find_listed_blobs, find_listed_traps, is_zeroed_by_spark
+from icestats.read.puffin.statistics_age import (
+    find_listed_blobs,
+    find_listed_traps,
+    find_partition_values,
+    is_zeroed_by_spark,
+)
 from icestats.snapshot.filter_sql import build_sql
 from icestats.snapshot.pruning.plan_reader import read_plan
 from icestats.snapshot.pruning.row_groups import check_footers
@@ -144,7 +149,10 @@ def find_traps(reader: SnapshotReader, question: Question, found: Sequence[Sourc
     metadata, snapshot = reader.source.metadata, reader.snapshot
     yield from find_listed_traps(metadata, snapshot)
     listed = {field_id for blob in find_listed_blobs(metadata, snapshot) for field_id in blob.field_ids}
-    hit = [leaf for leaf in question.leaves if leaf.field_id in listed and _is_zeroed(leaf)]
+    of_partitions = find_partition_values(metadata.specs.values())
+    parts = question.predicate.parts if isinstance(question.predicate, All) else (question.predicate,)
+    asked = (leaves for leaves in map(list_leaves, parts) if not of_partitions.issuperset(f.field_id for f in leaves))
+    hit = [leaf for leaves in asked for leaf in leaves if leaf.field_id in listed and _is_zeroed(leaf)]
     if hit:
         said = next((one for one in found if one.source == _CBO_NDV), None)
         evidence = f"{hit[0].column} is {hit[0].type} and has a listed NDV, but engines are given no bounds"

@@ -14,6 +14,7 @@ from icestats.commit.engines.statements import write_hive_script, write_impala_s
 from icestats.errors import MetadataError, StatisticsMissingError
 from icestats.estimation.evidence import Evidence
 from icestats.iceberg.metadata import Field
+from icestats.read.puffin.statistics_age import find_partition_values
 from icestats.read.puffin.statistics_files import read_kll
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.histogram import Histogram
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SCRIPTS: Mapping[str, Callable[[ExportedTable], str]] = {"hive": write_hive_script, "impala": write_impala_script}
-_SETTINGS = {"spark": write_spark_settings, "trino": write_trino_settings}
-ENGINES = (*_SCRIPTS, *_SETTINGS)
+ENGINES = (*_SCRIPTS, "spark", "trino")
 _MOST_NAMESPACES = 16
 
 
@@ -35,7 +35,10 @@ def export_table(reader: SnapshotReader, engine: str, name: str | None) -> str:
     table = _gather_table(reader, engine, name)
     if engine in _SCRIPTS:
         return _SCRIPTS[engine](table)
-    return _SETTINGS[engine](table, reader.schema, reader.usable_blobs)
+    if engine == "trino":
+        return write_trino_settings(table, reader.schema, reader.usable_blobs)
+    of_partitions = find_partition_values(reader.source.metadata.specs.values())
+    return write_spark_settings(table, reader.schema, reader.usable_blobs, of_partitions)
 
 
 def export_to_metastore(

@@ -8,8 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.dynamodb import DynamoDbCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.table.puffin import PuffinFile
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 import icestats
 from icestats.commit.puffin_writer import MAX_LISTED_BLOB_SIZE_BYTES, NewBlob
@@ -94,6 +98,21 @@ def test_the_plan_names_the_trap_where_it_applies(table):
     assert "an equality on a, c (" in trap[0]
     assert not any("0 rows" in effect for effect in prepare_commit(table, [theta(table, 2)]).effects)
     assert "Spark and Impala plan as before" in prepare_commit(table, [kll(table, 1)]).effects[0]
+
+
+def test_no_trap_is_named_for_what_partitions_are_of(catalog):
+    """Spark leaves a filter on such a column to Iceberg where each spec has it as it is, and finds its rows."""
+    fields = (LongType(), StringType(), DoubleType())
+    schema = Schema(*(NestedField(i, name, kind) for i, name, kind in zip((1, 2, 3), "abc", fields, strict=True)))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "a"))
+    table = catalog.create_table("db.p", schema, partition_spec=spec)
+    table.append(ROWS)
+    planned = prepare_commit(table, [theta(table, 1), theta(table, 3)])
+    assert "an equality on c (" in planned.trap
+    assert planned.trap in planned.effects
+    with table.update_spec() as update:
+        update.remove_field("a")
+    assert "an equality on a, c (" in prepare_commit(table, [theta(table, 1), theta(table, 3)]).trap
 
 
 @pytest.mark.parametrize(("list_ndv", "lost"), [(["a"], "b"), ([], "a, b")])

@@ -265,6 +265,22 @@ def test_engines_are_asked_and_their_trap_is_found(spark, events):
     assert events.estimate("event_type = 'view'").findings == ()
 
 
+def test_the_trap_is_said_of_the_filters_that_spark_estimates_no_rows_for(spark, namespace):
+    """Not of those on what partitions are of, which Iceberg answers, nor of a name that Spark 4 does not find."""
+    name = f"{NAMESPACE}.parted"
+    spark.sql(f"create table {name} (p int, v int, `1st` int) using iceberg partitioned by (p)")
+    spark.sql(f"insert into {name} select int(id % 4), int(id % 10), int(id % 5) from range(1000)")
+    assert "an equality on v (" in str(icestats.load(name).compute().commit())
+    table = icestats.load(name)
+    assert "here v. " in table.export("spark")
+    filters = {"p = 1": 250, "v = 1": 0, "p = 1 and v = 1": 0, "p = 1 or v = 1": 0, '"1st" = 1': 1_000}
+    for text, rows in filters.items():
+        found = table.estimate(text, engines=True, spark=spark)
+        if text[0] != '"' or spark.version >= "4":
+            assert found["spark-cbo-ndv"].rows == rows, text
+        assert any("estimates 0 rows" in finding.title for finding in found.findings) is (rows == 0), text
+
+
 def test_statistics_of_a_dropped_column_are_a_finding(spark, namespace):
     """Listed statistics of a column that is gone make joins fail in Spark: said before anybody runs into it."""
     name = f"{NAMESPACE}.dropped"

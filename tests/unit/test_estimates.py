@@ -250,15 +250,25 @@ def test_a_missing_statistics_file_leaves_the_other_sources(
 
 @pytest.mark.parametrize(
     ("filter_text", "is_trapped"),
-    [("n = 1", True), ("b = true", False), ("b in (true, false)", True), (f"u = '{uuid.UUID(int=1)}'", False)],
+    [
+        ("n = 1", True),
+        ("b = true", False),
+        ("b in (true, false)", True),
+        (f"u = '{uuid.UUID(int=1)}'", False),
+        ("p = 1", False),
+        ("p = 1 and u is null", False),
+        ("p = 1 or u is null", True),
+    ],
 )
 def test_the_trap_of_spark_is_said_where_it_estimates_no_rows(
     catalog: SqlCatalog, catalog_properties: dict[str, str], filter_text: str, is_trapped: bool
 ) -> None:
-    """Spark 4.1 rewrites a boolean's equality, and takes a UUID for text."""
-    fields = [NestedField(1, "n", LongType()), NestedField(2, "b", BooleanType()), NestedField(3, "u", UUIDType())]
-    table = catalog.create_table("db.traps", Schema(*fields))
-    rows = [{"n": 1, "b": True, "u": uuid.UUID(int=1).bytes}, {"n": 2, "b": False, "u": uuid.UUID(int=2).bytes}]
+    """Spark 4.1 rewrites a boolean's equality, takes a UUID for text, and leaves a filter of partitions to Iceberg."""
+    kinds = {"n": LongType(), "b": BooleanType(), "u": UUIDType(), "p": LongType()}
+    fields = [NestedField(i, name, kind) for i, (name, kind) in enumerate(kinds.items(), 1)]
+    spec = PartitionSpec(PartitionField(4, 1000, IdentityTransform(), "p"))
+    table = catalog.create_table("db.traps", Schema(*fields), partition_spec=spec)
+    rows = [{"n": i, "b": i == 1, "u": uuid.UUID(int=i).bytes, "p": i} for i in (1, 2)]
     table.append(pa.Table.from_pylist(rows, schema=schema_to_pyarrow(table.schema(), include_field_ids=False)))
     commit_statistics(prepare_commit(table, [theta(table, field.field_id) for field in fields]))
     findings = icestats.load("db.traps", catalog=catalog_properties).estimate(filter_text).findings

@@ -5,7 +5,7 @@ Sources: Iceberg 1.12 `SparkScan`; Trino 476 `IcebergSessionProperties`, `TableS
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from icestats.answers.text import counted, printable_lines, quote_name
 from icestats.commit.engines.exported_table import ExportedTable
@@ -16,10 +16,15 @@ from icestats.read.puffin.statistics_files import CommittedBlob
 _QUOTE = '"'
 
 
-def write_spark_settings(table: ExportedTable, schema: Schema, blobs: Sequence[CommittedBlob]) -> str:
-    """Return the settings that make Spark read what is committed, the traps, and the statement that shows it."""
+def write_spark_settings(
+    table: ExportedTable, schema: Schema, blobs: Sequence[CommittedBlob], of_partitions: Collection[int]
+) -> str:
+    """Return the settings that make Spark read what is committed, the traps, and the statement that shows it.
+
+    `of_partitions` is what `find_partition_values` finds.
+    """
     used = _find_used("Spark", blobs, schema)
-    types = {column.name: column.type for column in table.columns}
+    types = {field.name: field.type for field in schema.top_level if field.field_id not in of_partitions}
     trapped = [name for name in used if is_zeroed_by_spark(types.get(name, ""), 2)]
     said = [
         f"{table.describe()}: Spark reads Iceberg's statistics itself, so nothing is exported.",
