@@ -462,25 +462,28 @@ def find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Se
 
 
 def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> Iterator[str]:
-    """Say which NDVs a file that lists none hides from engines that look at the nearest file only.
+    """Say which NDVs a file that does not list them hides from engines that look at the nearest file only.
 
     Trino and StarRocks take all NDVs from the first file that they find, from the snapshot back over its ancestors.
     """
     snapshot = metadata.snapshots.get(after.snapshot_id)
-    if _has_ndv(after) or snapshot is None:
+    if snapshot is None:
         return
-    listed = {file.snapshot_id for file in metadata.statistics if _has_ndv(file)}
-    older = next((a.snapshot_id for a in metadata.ancestors(snapshot) if a.snapshot_id in listed), None)
-    if older is None or older == after.snapshot_id:
+    listed = {file.snapshot_id: ids for file in metadata.statistics if (ids := _list_ndv(file))}
+    older = next((a.snapshot_id for a in metadata.ancestors(snapshot) if a.snapshot_id in listed), after.snapshot_id)
+    if older == after.snapshot_id:
         return
-    yield (
-        f"Trino reads the nearest statistics file only: this one, which lists no NDV, hides those of snapshot "
-        f"{older}; refresh the sketches too where Trino needs them"
-    )
+    own = _list_ndv(after)
+    hidden = [field.name for i in listed[older] if i not in own and (field := metadata.schema.get(i)) is not None]
+    if hidden:
+        yield (
+            f"Trino reads the nearest statistics file only: this one, which lists no NDV of {', '.join(hidden)}, hides "
+            f"those of snapshot {older}; refresh the sketches too where Trino needs them"
+        )
 
 
-def _has_ndv(file: StatisticsFile) -> bool:
-    return any(blob.type == THETA for blob in file.blobs)
+def _list_ndv(file: StatisticsFile) -> list[int]:
+    return [blob.field_ids[0] for blob in file.blobs if blob.type == THETA and blob.field_ids]
 
 
 def _commit(

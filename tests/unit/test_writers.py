@@ -24,6 +24,7 @@ from icestats.read.puffin.statistics_age import THETA
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 from icestats.table import writers
+from tests.computed_statistics import compute_here
 from tests.rest_catalog import Rest, serve
 from tests.unit.conftest import small_rows
 
@@ -153,6 +154,17 @@ def test_a_file_that_hides_ndvs_from_trino_says_so(small_table, load):
     overview = load().overview()
     assert (overview.statistics_column_count, overview.statistics_commits_behind) == (1, 1)
     assert "Spark only those of the exact snapshot" in overview.findings[0]
+
+
+def test_a_file_that_hides_ndvs_of_some_columns_from_trino_names_them(small_table, load):
+    made_for = load().snapshot
+    compute_here(load(), columns=["id", "price", "name"]).commit()
+    small_table.refresh().append(rows([700]))
+    found = compute_here(load(), columns=["id", "price"])
+    hides = f"lists no NDV of {{}}, hides those of snapshot {made_for.snapshot_id};"
+    assert hides.format("name") in str(found.commit(dry_run=True, keep_earlier=False))
+    assert hides.format("price") in str(found.commit(dry_run=True, list_ndv=["id"]))
+    assert "hides those" not in str(found.commit(dry_run=True))
 
 
 @pytest.mark.parametrize("pin", [{"ref": "staging"}, {"ref": "release"}, {"as_of": "2100-01-01"}])
