@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from icestats.answers.findings import Finding
 from icestats.answers.text import counted
-from icestats.iceberg.metadata import BlobMetadata, Schema, Snapshot, StatisticsFile, TableMetadata
+from icestats.iceberg.metadata import BlobMetadata, PartitionSpec, Schema, Snapshot, StatisticsFile, TableMetadata
 from icestats.iceberg.summary import parse_count
 from icestats.read.puffin.puffin import PuffinBlob
 
 if TYPE_CHECKING:
+    from pyiceberg.partitioning import PartitionSpec as IcebergSpec
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 THETA = "apache-datasketches-theta-v1"
@@ -308,19 +309,7 @@ def is_zeroed_by_spark(type_text: str, value_count: int = 1) -> bool:
     return _ZEROED_TYPES.fullmatch(type_text) is not None or (type_text == "boolean" and value_count > 1)
 
 
-class _Field(Protocol):
-    @property
-    def source_id(self) -> int: ...
-    @property
-    def transform(self) -> object: ...
-
-
-class _Spec(Protocol):
-    @property
-    def fields(self) -> Sequence[_Field]: ...
-
-
-def find_partition_values(specs: Iterable[_Spec]) -> frozenset[int]:
+def find_partition_values(specs: Iterable[PartitionSpec | IcebergSpec]) -> frozenset[int]:
     """Return the columns that each partition spec has as they are: Spark leaves filters on them alone to Iceberg.
 
     It then counts the rows of the files that are left. Source: Iceberg 1.12 `ExpressionUtil.selectsPartitions`.
