@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pyarrow as pa
@@ -263,6 +264,21 @@ def test_a_metastore_that_does_not_answer_is_one_line(small_table, load):
         nobody = f"thrift://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(icestats.errors.CatalogError, match=rf"^the Hive metastore {nobody} does not answer"):
         load().export("hive", metastore=nobody)
+
+
+def test_a_metastore_that_answers_with_other_bytes_is_one_line(small_table, load):
+    def answer():
+        client, _ = server.accept()
+        with client:
+            client.recv(4096)
+            client.sendall(b"\x80\x01\x00\x02" + b"\x00\x00\x00\x01\xff" + bytes(4))
+
+    compute_here(load()).commit()
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(answer)
+        somebody = f"thrift://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(icestats.errors.CatalogError, match=rf"^the Hive metastore {somebody} does not answer"):
+            load().export("hive", metastore=somebody)
 
 
 def test_an_empty_table_has_nothing_to_export(empty_table, load):

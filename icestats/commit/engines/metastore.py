@@ -109,7 +109,7 @@ def _connect(uri: str) -> Iterator[Client]:
     try:
         transport.open()
         yield Client(TBinaryProtocol(transport))
-    except (TException, OSError, EOFError) as error:
+    except (TException, OSError, EOFError, UnicodeDecodeError) as error:
         said = one_line(getattr(error, "message", None) or error)
         raise CatalogError(f"the Hive metastore {uri} does not answer as expected: {said}") from error
     finally:
