@@ -145,7 +145,7 @@ class TableStatistics:
     skipped: Mapping[str, str]
     """Columns without sketches, and the reason for each."""
     table_size_bytes: int | None = None
-    """Bytes of the snapshot's data files; None where only some of them were read."""
+    """Bytes of the snapshot's data files; None where they are not known."""
     findings: tuple[Finding, ...] = ()
     """What is wrong with the table for the figures."""
     scanned_by: str = "PyIceberg"

@@ -547,6 +547,9 @@ class StatisticsFiles(Contents):
         own = (b.blob for b in blobs if b.blob.type == PARTITION_SKETCHES and b.commits_behind == 0)
         beside_bytes = sum({blob.field_ids: blob.length for blob in own}.values())
         found = fit_partitions(refresh.run(blobs, asked), max_size_bytes, self._find_size_bytes, beside_bytes)
+        # Where it cannot be found, the preview does not say what share of the table the file is.
+        with suppress(MetadataError):
+            found = replace(found, table_size_bytes=self._find_size_bytes())
         found = self._say_refuted(found)
         return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
 import icestats
+from icestats.answers.text import render_bytes
 from icestats.commit.puffin_writer import write_puffin
 from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches
 from icestats.iceberg.storage import local_path
@@ -84,6 +86,9 @@ def test_a_refresh_says_what_it_added_to_which_partitions(table, load):
         "snapshot_id": str(base_id), "touched_count": 2, "partition_count": 4,
     }  # fmt: skip
     assert (said["added_file_count"], said["left"]) == (2, {})
+    size = re.escape(render_bytes(sum(load().files()["file_size_in_bytes"].to_pylist())))
+    preview = str(refreshed.commit(dry_run=True))
+    assert re.match(rf"costs [\d,]+ bytes, [\d.]+% of the table \({size}\); brings histograms", preview)
     assert refreshed.commit().committed
     assert load().histogram("price", where="day = 2").n == 610
     again = load().refresh_statistics()
