@@ -175,10 +175,11 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
                     if left_out.isdisjoint({_name(key), _name_left_out(key, held, snapshot_id)})
                 }
                 due |= {key: content[key] for key in changes.asked}
-                # A file behind versions that the log has dropped holds what these have added.
+                # A file behind versions that the log has dropped holds what these have added. What it has of what is
+                # due may be older: it may have been planned before.
                 is_behind = is_cut and changes.planned_with not in map(_base_name, passed)
-                has_seen_all = is_behind or changes.planned_with == _base_name(steps[at - 1][0])
-                if has_seen_all or not emptied:
+                has_seen_all = changes.planned_with == _base_name(steps[at - 1][0])
+                if has_seen_all or is_behind or not emptied:
                     joined = frozenset(content) if is_behind else changes.joined
                     due |= _join(due, content, joined, snapshot_id if has_seen_all else None)
         passed.add(path)

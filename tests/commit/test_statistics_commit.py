@@ -12,7 +12,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.table.puffin import PuffinFile
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 import icestats
@@ -111,6 +111,10 @@ def test_no_trap_is_named_for_what_partitions_are_of(catalog):
     assert "an equality on c (" in planned.trap
     assert planned.trap in planned.effects
     with table.update_spec() as update:
+        update.add_field("a", BucketTransform(4), "a_bucket")
+    assert "an equality on a, c (" in prepare_commit(table, [theta(table, 1), theta(table, 3)]).trap
+    with table.update_spec() as update:
+        update.remove_field("a_bucket")
         update.remove_field("a")
     assert "an equality on a, c (" in prepare_commit(table, [theta(table, 1), theta(table, 3)]).trap
 

@@ -310,11 +310,16 @@ def is_zeroed_by_spark(type_text: str, value_count: int = 1) -> bool:
 
 
 def find_partition_values(specs: Iterable[PartitionSpec | IcebergSpec]) -> frozenset[int]:
-    """Return the columns that each partition spec has as they are: Spark leaves filters on them alone to Iceberg.
+    """Return the columns that each partition spec has as they are, and in no other way.
 
-    It then counts the rows of the files that are left. Source: Iceberg 1.12 `ExpressionUtil.selectsPartitions`.
+    Spark leaves filters on them alone to Iceberg, and counts the rows of the files that are left. Source: Iceberg 1.12
+    `ExpressionUtil.selectsPartitions`, which is false where a second field of a spec is of the same column.
     """
-    own = [frozenset(f.source_id for f in spec.fields if str(f.transform) == "identity") for spec in specs]
+    own = []
+    for spec in specs:
+        fields = [(field.source_id, str(field.transform)) for field in spec.fields if str(field.transform) != "void"]
+        others = {source_id for source_id, transform in fields if transform != "identity"}
+        own.append(frozenset(source_id for source_id, _ in fields) - others)
     return frozenset.intersection(*own) if own else frozenset()
 
 
