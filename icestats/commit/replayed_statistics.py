@@ -37,6 +37,12 @@ Content = Mapping[BlobKey, Held]
 """The blobs of a file and what metadata.json lists of them; several of a key, as Hive's by partition, stay together."""
 
 
+_CUT = (
+    "the metadata log has dropped versions meanwhile (write.metadata.previous-versions-max), so that not all of what "
+    "others committed in between could be looked at: see what stands there now"
+)
+
+
 class Course(NamedTuple):
     """What is due, as far as the versions of the metadata have been looked at."""
 
@@ -47,6 +53,13 @@ class Course(NamedTuple):
     """The snapshot's file in it."""
     takes_out: bool = True
     """Whether what others leave out goes: not where they saw it removed by what is being taken back."""
+    is_cut: bool = False
+    """Whether the log had dropped versions in between, and with them some of the changes."""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What could not be checked, as a warning."""
+        return (_CUT,) if self.is_cut else ()
 
 
 def read_content(files: Sequence[ExistingFile]) -> Content:
@@ -146,7 +159,7 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
         path = None if entry is None else entry.statistics_path
         if path != steps[-1][0]:
             steps.append((path, entry))
-    is_cut = not _logs(table, course.at)
+    is_cut = course.is_cut or (len(steps) > 1 and not _logs(table, course.at))
     earlier: set[str | None] | None = None
     skipped = next((at for at in reversed(range(1, len(steps))) if steps[at][0] in own), 0)
     emptied = max((at for at in range(1, len(steps)) if steps[at][1] is None and at != skipped), default=0)
@@ -168,27 +181,32 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
             elif changes is None:
                 due = dict(content)
             else:
-                left_out = changes.left_out if course.takes_out else frozenset()
-                due = {
-                    key: held
-                    for key, held in due.items()
-                    if left_out.isdisjoint({_name(key), _name_left_out(key, held, snapshot_id)})
-                }
+                due = dict(_leave_out(due, changes.left_out, snapshot_id)) if course.takes_out else due
                 due |= {key: content[key] for key in changes.asked}
-                # A file behind versions that the log has dropped holds what these have added. What it has of what is
-                # due may be older: it may have been planned before.
-                is_behind = is_cut and changes.planned_with not in map(_base_name, passed)
+                # A file that was planned with one of a version that the log has dropped holds what that has added. What
+                # it has of what is due may be older: it may have been planned before.
+                is_behind = changes.planned_with not in map(_base_name, passed | (earlier or set()))
+                is_cut = is_cut or is_behind
                 has_seen_all = changes.planned_with == _base_name(steps[at - 1][0])
                 if has_seen_all or is_behind or not emptied:
                     joined = frozenset(content) if is_behind else changes.joined
                     due |= _join(due, content, joined, snapshot_id if has_seen_all else None)
         passed.add(path)
-    return course._replace(due=due, at=table.metadata_location, path=steps[-1][0])
+    return course._replace(due=due, at=table.metadata_location, path=steps[-1][0], is_cut=is_cut)
 
 
 def _logs(table: Table, version: str) -> bool:
     """Whether the metadata log still has a version that was replaced."""
     return any(entry.metadata_file == version for entry in table.metadata.metadata_log)
+
+
+def _leave_out(due: Content, left_out: frozenset[str], snapshot_id: int) -> Content:
+    """Return what a file has not left out of what was due."""
+    return {
+        key: held
+        for key, held in due.items()
+        if left_out.isdisjoint({_name(key), _name_left_out(key, held, snapshot_id)})
+    }
 
 
 def _join(due: Content, content: Content, joined: frozenset[BlobKey], snapshot_id: int | None) -> Content:

@@ -223,6 +223,7 @@ def _commit(plan: CommitPlan, course: Course | None, step: Step, max_attempts: i
                         course = passed
                         continue
                 done = done or plan
+                warnings += () if course is None else course.unknown
                 warnings += (describe_left(left),) if left else ()
                 return replace(done, warnings=(*done.warnings, *warnings), partitions=partitions)
             raise explain_exhausted(plan.table, max_attempts)

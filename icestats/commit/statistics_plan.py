@@ -35,6 +35,7 @@ from icestats.read.puffin.statistics_age import (
     is_added_to,
     is_found_by_spark,
     is_zeroed_by_spark,
+    list_ndv_fields,
 )
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 
@@ -327,8 +328,7 @@ def is_spark_trapped(version: str) -> bool:
 
 
 def _columns_with_ndv(listed: Iterable[BlobMetadata], columns: Mapping[int, Column]) -> list[Column]:
-    named = (entry.field_ids[0] for entry in listed if entry.type == THETA and entry.field_ids)
-    return [columns[field_id] for field_id in named if field_id in columns]
+    return [columns[field_id] for field_id in list_ndv_fields(listed) if field_id in columns]
 
 
 def explain_trap(listed: Iterable[BlobMetadata], table: Table) -> str:

@@ -393,7 +393,7 @@ def _put_back(table: Table, changes: Sequence[EntryChange], known: Table) -> tup
         return ()
     theirs = [find_listed(version, change.snapshot_id, change.kind) for change in changes]
     try:
-        _commit_back(table, changes, theirs, known)
+        unchecked = _commit_back(table, changes, theirs, known)
     except IcestatsError as error:
         paths = ", ".join(entry.statistics_path for entry in theirs if entry is not None)
         failed = f"{paths} could not be put back" if paths else "what was put back could not be taken out again"
@@ -401,12 +401,17 @@ def _put_back(table: Table, changes: Sequence[EntryChange], known: Table) -> tup
             f"others changed these statistics in the moment of the removal, and {failed}: {error}"
         ) from error
     copies = ", ".join(change.after.statistics_path for change in changes if change.after is not None)
-    left = f"; {copies} is left on storage as an orphan" if copies else ""
-    raise CommitError(f"others changed these statistics meanwhile: nothing was removed, try again{left}")
+    left = (*unchecked, f"{copies} is left on storage as an orphan") if copies else unchecked
+    raise CommitError("; ".join(("others changed these statistics meanwhile: nothing was removed, try again", *left)))
 
 
-def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None], known: Table) -> None:
-    """Register what changes have replaced, together with what others commit before it is back, or as it comes back."""
+def _commit_back(
+    table: Table, changes: Sequence[EntryChange], theirs: Sequence[Entry | None], known: Table
+) -> tuple[str, ...]:
+    """Register what changes have replaced, together with what others commit before it is back, or as it comes back.
+
+    Returns what could not be checked.
+    """
     pairs = list(zip(changes, theirs, strict=True))
     removed = copy(table)
     for _ in count_attempts(table):
@@ -419,12 +424,14 @@ def _commit_back(table: Table, changes: Sequence[EntryChange], theirs: Sequence[
         committed = commit_entries(table, back, []) if back else table
         if committed is not None:
             put = {change.snapshot_id: (_path(change.after),) for change in back if change.kind == "statistics"}
+            unchecked: dict[str, None] = {}
             for change, entry in pairs:
                 if isinstance(entry, StatisticsFile):
                     course = _look_at(known, removed, change)
                     course = advance(course, committed, entry.snapshot_id, own=put.get(entry.snapshot_id, ()))
+                    unchecked |= dict.fromkeys(course.unknown)
                     commit_due(committed, entry, course)
-            return
+            return tuple(unchecked)
         table = reload_table(table)
     raise explain_exhausted(table)
 

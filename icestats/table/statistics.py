@@ -15,7 +15,7 @@ from icestats.answers.text import counted, one_line, printable_lines, render_byt
 from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError, check_flags, check_names
 from icestats.iceberg.catalog import Source, load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import StatisticsFile, TableMetadata
-from icestats.read.puffin.statistics_age import THETA, ZONELESS_TIMES
+from icestats.read.puffin.statistics_age import THETA, ZONELESS_TIMES, list_ndv_fields
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch, find_rank_error
@@ -469,21 +469,17 @@ def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> Iterator
     snapshot = metadata.snapshots.get(after.snapshot_id)
     if snapshot is None:
         return
-    listed = {file.snapshot_id: ids for file in metadata.statistics if (ids := _list_ndv(file))}
+    listed = {file.snapshot_id: ids for file in metadata.statistics if (ids := list_ndv_fields(file.blobs))}
     older = next((a.snapshot_id for a in metadata.ancestors(snapshot) if a.snapshot_id in listed), after.snapshot_id)
     if older == after.snapshot_id:
         return
-    own = _list_ndv(after)
+    own = list_ndv_fields(after.blobs)
     hidden = [field.name for i in listed[older] if i not in own and (field := metadata.schema.get(i)) is not None]
     if hidden:
         yield (
             f"Trino reads the nearest statistics file only: this one, which lists no NDV of {', '.join(hidden)}, hides "
             f"those of snapshot {older}; refresh the sketches too where Trino needs them"
         )
-
-
-def _list_ndv(file: StatisticsFile) -> list[int]:
-    return [blob.field_ids[0] for blob in file.blobs if blob.type == THETA and blob.field_ids]
 
 
 def _commit(

@@ -54,6 +54,11 @@ class StatisticsAge:
     """Whether all of these commits are `append`, or `replace` of manifests: then a refresh needs no full scan."""
 
 
+def list_ndv_fields(entries: Iterable[BlobMetadata]) -> list[int]:
+    """Return the field ids of the NDVs among what metadata.json lists, of several fields the first."""
+    return [entry.field_ids[0] for entry in entries if entry.type == THETA and entry.field_ids]
+
+
 def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, StatisticsAge]:
     """Count what was committed after each ancestor of a snapshot.
 
