@@ -266,14 +266,15 @@ def test_engines_are_asked_and_their_trap_is_found(spark, events):
 
 
 def test_the_trap_is_said_of_the_filters_that_spark_estimates_no_rows_for(spark, namespace):
-    """Not of those on what partitions are of, which Iceberg answers, nor of a name that Spark 4 does not find."""
+    """Not of those on what partitions are of alone, which Iceberg answers, nor of a name that Spark 4 does not find."""
     name = f"{NAMESPACE}.parted"
-    spark.sql(f"create table {name} (p int, v int, `1st` int) using iceberg partitioned by (p)")
-    spark.sql(f"insert into {name} select int(id % 4), int(id % 10), int(id % 5) from range(1000)")
-    assert "an equality on v (" in str(icestats.load(name).compute().commit())
+    columns, parts = "p int, v int, w int, `1st` int", "p, w, bucket(2, w)"
+    spark.sql(f"create table {name} ({columns}) using iceberg partitioned by ({parts})")
+    spark.sql(f"insert into {name} select int(id % 4), int(id % 10), int(id % 2), int(id % 5) from range(1000)")
+    assert "an equality on v, w (" in str(icestats.load(name).compute().commit())
     table = icestats.load(name)
-    assert "here v. " in table.export("spark")
-    filters = {"p = 1": 250, "v = 1": 0, "p = 1 and v = 1": 0, "p = 1 or v = 1": 0, '"1st" = 1': 1_000}
+    assert "here v, w. " in table.export("spark")
+    filters = {"p = 1": 250, "v = 1": 0, "w = 1": 0, "p = 1 and v = 1": 0, "p = 1 or v = 1": 0, '"1st" = 1': 1_000}
     for text, rows in filters.items():
         found = table.estimate(text, engines=True, spark=spark)
         if text[0] != '"' or spark.version >= "4":
