@@ -177,7 +177,7 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
                 earlier = _list_earlier(table, snapshot_id, len(versions)) if earlier is None else earlier
                 is_put_back = path in earlier
             if is_put_back:
-                due = {**content, **due}
+                due = {**content, **_join(content, due, frozenset(due), snapshot_id)}
             elif changes is None:
                 due = dict(content)
             else:

@@ -160,6 +160,16 @@ def test_an_ancestor_s_sketches_come_back_with_the_next_commit(table, rest_table
     assert (KLL, (3,)) in stored(table)
 
 
+def test_a_sketch_that_is_put_back_is_newer_than_an_ancestor_s(table, rest_table, before_post):
+    commit(table, kll(table, 3, b"ancestor"))
+    table.append(ROWS)
+    path = commit(table, kll(table, 3, b"fresh")).statistics_path
+    remove(table.refresh())
+    before_post(lambda: register(table, path, []))
+    commit(rest_table.refresh(), theta(table, 1, b"mine"))
+    assert stored(table) == {(KLL, (3,)): b"fresh", (THETA, (1,)): b"mine"}
+
+
 def test_blobs_of_one_type_and_field_stay_together(table, rest_table, before_post):
     """Hive writes one for each partition."""
     parts = [blob(table, "ColumnStatisticsObj", 1, value, partition=f"p={value}") for value in (b"1", b"2")]
