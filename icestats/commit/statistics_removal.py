@@ -413,7 +413,7 @@ def _commit_back(
     Returns what could not be checked.
     """
     pairs = list(zip(changes, theirs, strict=True))
-    removed = copy(table)
+    removed, put = copy(table), dict[int, tuple[str | None]]()
     for _ in count_attempts(table):
         back = [
             # PyIceberg refuses to take out what is not there.
@@ -423,7 +423,11 @@ def _commit_back(
         ]
         committed = commit_entries(table, back, []) if back else table
         if committed is not None:
-            put = {change.snapshot_id: (_path(change.after),) for change in back if change.kind == "statistics"}
+            put |= {change.snapshot_id: (_path(change.after),) for change in back if change.kind == "statistics"}
+            if overtaken := _find_overtaken(committed, [c for c in back if c.kind == "partition statistics"], table):
+                pairs = [pair for pair in pairs if pair[0].kind == "statistics"] + overtaken
+                table = committed
+                continue
             unchecked: dict[str, None] = {}
             for change, entry in pairs:
                 if isinstance(entry, StatisticsFile):
@@ -434,6 +438,17 @@ def _commit_back(
             return tuple(unchecked)
         table = reload_table(table)
     raise explain_exhausted(table)
+
+
+def _find_overtaken(
+    table: Table, back: Sequence[EntryChange], looked_at: Table
+) -> list[tuple[EntryChange, Entry | None]]:
+    """Return what was put back in place of what others had committed since the last look, each with that."""
+    version = next(iter(find_between(table, back, looked_at.metadata_location)), None) if back else None
+    if version is None:
+        return []
+    newer = [(change, find_listed(version, change.snapshot_id, change.kind)) for change in back]
+    return [(change, entry) for change, entry in newer if _path(entry) not in (change.before_path, _path(change.after))]
 
 
 def _look_at(known: Table, table: Table, change: EntryChange) -> Course:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from icestats.commit.partition_statistics_commit import commit_partition_statistics, prepare_partition_commit
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.errors import CommitError
 from icestats.iceberg.storage import Storage
@@ -31,10 +32,10 @@ from tests.rest_catalog import Rest
 
 @pytest.fixture
 def before_post(monkeypatch):
-    """Take a function that others act by, once, between the last look of a commit through REST and its arrival."""
+    """Take functions that others act by, each between the last look of a commit through REST and its arrival."""
 
-    def choose(act):
-        acts, post = [act], Rest.do_POST
+    def choose(*functions):
+        acts, post = [*reversed(functions)], Rest.do_POST
 
         def answer(request):
             if acts:
@@ -147,6 +148,21 @@ def test_a_damaged_file_that_was_removed_again_is_in_no_way(table, rest_table, b
     before_post(act)
     commit(rest_table, theta(table, 1, b"mine"))
     assert stored(table) == {(THETA, (1,)): b"mine"}
+
+
+def test_partition_statistics_that_are_put_back_replace_no_newer_ones(table, rest_table, before_post):
+    def write(data):
+        now = table.refresh().current_snapshot().snapshot_id
+        commit_partition_statistics(table, prepare_partition_commit(table, now, data, "parquet"))
+
+    commit(table, kll(table, 3, b"k"))
+    write(b"PAR1first")
+    before_post(lambda: write(b"PAR1second"), lambda: write(b"PAR1third"))
+    with pytest.raises(CommitError, match="nothing was removed, try again"):
+        remove(rest_table.refresh())
+    [entry] = table.refresh().metadata.partition_statistics
+    assert Path(entry.statistics_path[7:]).read_bytes() == b"PAR1third"
+    assert stored(table) == {(KLL, (3,)): b"k"}
 
 
 def test_an_ancestor_s_sketches_come_back_with_the_next_commit(table, rest_table, before_post, monkeypatch):
