@@ -51,8 +51,8 @@ class Course(NamedTuple):
     """The version that was looked at last."""
     path: str | None
     """The snapshot's file in it."""
-    takes_out: bool = True
-    """Whether what others leave out goes: not where they saw it removed by what is being taken back."""
+    is_taken_back: bool = False
+    """Whether it is of a removal that is taken back: what others left out, as they saw it removed, stays then."""
     is_cut: bool = False
     """Whether the log had dropped versions in between, and with them some of the changes."""
 
@@ -181,7 +181,7 @@ def advance(course: Course, table: Table, snapshot_id: int, *, own: tuple[str | 
             elif changes is None:
                 due = dict(content)
             else:
-                due = dict(_leave_out(due, changes.left_out, snapshot_id)) if course.takes_out else due
+                due = due if course.is_taken_back else dict(_leave_out(due, changes.left_out, snapshot_id))
                 due |= {key: content[key] for key in changes.asked}
                 # A file that was planned with one of a version that the log has dropped holds what that has added. What
                 # it has of what is due may be older: it may have been planned before.

@@ -247,13 +247,16 @@ def _stands(plan: CommitPlan) -> bool:
 
 
 def _plan_due(table: Table, request: CommitRequest, course: Course, entry: StatisticsFile) -> CommitPlan:
-    """Plan the commit of what is due. The blobs that were asked for are of it, as far as nobody has replaced them."""
+    """Plan the commit of what is due, with blobs of ancestors unless a removal is taken back.
+
+    The blobs that were asked for are of it, as far as nobody has replaced them.
+    """
     present = read_all_existing(table, request.snapshot_id)
     properties = dict(present[0].properties) if present else {}
     properties.pop(CARRIES_EARLIER, None)
     due = as_file(course.due, entry, properties)
     asked_none = replace(request, blobs=())
-    if course.due:
+    if course.due and not course.is_taken_back:
         plan = _build(table, asked_none, [due], present)
     else:
         plan = build_commit_plan(table, asked_none, find_statistics(table, request.snapshot_id), [due], base=present)

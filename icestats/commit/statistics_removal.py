@@ -459,7 +459,7 @@ def _look_at(known: Table, table: Table, change: EntryChange) -> Course:
         base = read_content([read_existing(known, entry)]) if entry else {}
     course = Course(base, known.metadata_location, _path(entry))
     course = advance(course, table, change.snapshot_id, own=(_path(change.after),))
-    return course._replace(takes_out=False)
+    return course._replace(is_taken_back=True)
 
 
 def _path(entry: Entry | None) -> str | None:

@@ -150,19 +150,32 @@ def test_a_damaged_file_that_was_removed_again_is_in_no_way(table, rest_table, b
     assert stored(table) == {(THETA, (1,)): b"mine"}
 
 
-def test_partition_statistics_that_are_put_back_replace_no_newer_ones(table, rest_table, before_post):
-    def write(data):
-        now = table.refresh().current_snapshot().snapshot_id
-        commit_partition_statistics(table, prepare_partition_commit(table, now, data, "parquet"))
+def write_partitions(table, data):
+    now = table.refresh().current_snapshot().snapshot_id
+    commit_partition_statistics(table, prepare_partition_commit(table, now, data, "parquet"))
 
+
+def test_partition_statistics_that_are_put_back_replace_no_newer_ones(table, rest_table, before_post):
     commit(table, kll(table, 3, b"k"))
-    write(b"PAR1first")
-    before_post(lambda: write(b"PAR1second"), lambda: write(b"PAR1third"))
+    write_partitions(table, b"PAR1first")
+    before_post(lambda: write_partitions(table, b"PAR1second"), lambda: write_partitions(table, b"PAR1third"))
     with pytest.raises(CommitError, match="nothing was removed, try again"):
         remove(rest_table.refresh())
     [entry] = table.refresh().metadata.partition_statistics
     assert Path(entry.statistics_path[7:]).read_bytes() == b"PAR1third"
     assert stored(table) == {(KLL, (3,)): b"k"}
+
+
+def test_what_was_left_out_stays_so_where_a_removal_puts_back(table, rest_table, before_post):
+    commit(table, kll(table, 3, b"ancestor"))
+    table.append(ROWS)
+    path = commit(table, kll(table, 2, b"k"), keep_earlier=False).statistics_path
+    write_partitions(table, b"PAR1first")
+    before_post(lambda: write_partitions(table, b"PAR1second"))
+    with pytest.raises(CommitError, match="nothing was removed, try again"):
+        remove(rest_table.refresh())
+    assert path in [entry.statistics_path for entry in entries(table)]
+    assert stored(table) == {(KLL, (2,)): b"k"}
 
 
 def test_an_ancestor_s_sketches_come_back_with_the_next_commit(table, rest_table, before_post, monkeypatch):
