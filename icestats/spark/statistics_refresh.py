@@ -62,6 +62,7 @@ from icestats.stats.table_statistics import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyiceberg.table import FileScanTask
     from pyspark.sql import SparkSession
 
@@ -121,6 +122,8 @@ class Refresh:
     """Columns whose committed sketches by partition were added to, by name."""
     left: dict[str, str] = field(default_factory=dict)
     """Columns whose committed sketches by partition are left as they are, by name: why."""
+    left_together: dict[str, str] = field(default_factory=dict)
+    """Pairs of columns whose committed statistics together are left as they are, by names: why."""
     _listed_rows: dict[int, tuple[int, int] | None] = field(default_factory=dict)
     """Live rows of snapshots, at least and at most; None: their manifest lists do not say."""
     _added: dict[str, int] = field(default_factory=dict)
@@ -191,6 +194,7 @@ class Refresh:
             in_full[_choose(k, lg_k, self._parts.get(name)), name in self._parts].append(name)
         for (sizes, by_partition), names in in_full.items():
             self._scan_in_full(names, sizes, by_partition=by_partition)
+        self._add_late_pairs(Sizes(k, lg_k, k, lg_k))
         found = {f.name: self._columns[f.name] for f in wanted}
         return TableStatistics(
             snapshot_id=self.snapshot.snapshot_id,
@@ -247,17 +251,53 @@ class Refresh:
         return replace(plan, pairs=pairs)
 
     def _merge_joints(self, found: TableStatistics | None, base_id: int, lg_k: int) -> None:
-        """Add the pairs of the new files to those of columns that were added to."""
+        """Add the new files to the pairs of columns that were added to."""
+        for pair in self._list_pairs(base_id):
+            if all(self.added_to.get(one.name) == base_id for one in self._find_fields(pair)):
+                self._merge_joint(pair, found, lg_k)
+
+    def _list_pairs(self, base_id: int) -> list[tuple[int, int]]:
+        """Return the pairs committed for a snapshot that are still to be made for the present one."""
+        return [pair for pair, one in self._joints.items() if one.snapshot_id == base_id and pair not in self._together]
+
+    def _find_fields(self, pair: tuple[int, int]) -> tuple[Field, Field]:
         fields = {one.field_id: one for one in self.schema.top_level}
-        for added in () if found is None else found.together:
-            one, other = (fields[field_id] for field_id in added.field_ids)
-            if all(self.added_to.get(name) == base_id for name in (one.name, other.name)):
-                ndvs = (count_distinct(self._columns[one.name]), count_distinct(self._columns[other.name]))
-                base = self._joints[added.field_ids].statistics
-                if base.row_count != self._bases[one.name].statistics.value_count:
-                    # They contradict the columns' own: they stay as they are.
-                    continue
-                self._together[added.field_ids] = merge_joint_statistics(base, added, (one, other), ndvs, lg_k=lg_k)
+        return fields[pair[0]], fields[pair[1]]
+
+    def _merge_joint(self, pair: tuple[int, int], found: TableStatistics | None, lg_k: int) -> None:
+        """Add the new files to a pair, unless it contradicts the columns' own statistics."""
+        one, other = self._find_fields(pair)
+        base, added = self._joints[pair].statistics, [] if found is None else found.together
+        new = next((joint for joint in added if joint.field_ids == pair), None)
+        row_count = base.row_count + (0 if found is None else found.row_count or 0)
+        if row_count != self._columns[one.name].value_count or (new is None and found is not None):
+            self.left_together[_join_names((one, other))] = f"with the new files they are of {row_count:,} rows"
+            return
+        ndvs = (count_distinct(self._columns[one.name]), count_distinct(self._columns[other.name]))
+        merged = base if new is None else merge_joint_statistics(base, new, (one, other), ndvs, lg_k=lg_k)
+        self._together[pair] = merged
+
+    def _add_late_pairs(self, sizes: Sizes) -> None:
+        """Add the new files to pairs that were committed for another snapshot than their columns."""
+        for base_id in dict.fromkeys(one.snapshot_id for one in self._joints.values()):
+            known = {pair: self._find_fields(pair) for pair in self._list_pairs(base_id)}
+            late = {pair: both for pair, both in known.items() if all(one.name in self._columns for one in both)}
+            late = {pair: both for pair, both in late.items() if _join_names(both) not in self.left_together}
+            if not late:
+                continue
+            _, appended = self._find_added(base_id)
+            reason, found = appended.reason, None
+            if reason is None:
+                names = list(dict.fromkeys(one.name for both in late.values() for one in both))
+                try:
+                    found = self._read_added(names, _Reading(base_id, sizes, False), appended, None)
+                except UnsupportedError as error:
+                    reason = str(error)
+            for pair, both in late.items():
+                if reason is None:
+                    self._merge_joint(pair, found, sizes.lg_k)
+                else:
+                    self.left_together[_join_names(both)] = reason
 
     def _read_parts(self, blobs: CommittedBlobs, fields: Sequence[Field]) -> None:
         """Read the indexes of sketches by partition; those of this very snapshot are up to date."""
@@ -286,38 +326,51 @@ class Refresh:
         if not names:
             return
         base_id, sizes = reading.base_id, reading.sizes
-        try:
-            files = read_changed_files(self.source.storage, self.source.metadata, base_id, self.snapshot)
-            if (unread := find_unread(self.source)) is not None:
-                appended = AppendedFiles(reason=unread)
-            else:
-                table = load_iceberg_table(self.source)
-                appended = find_appended_files(table, self.source.metadata, base_id, self.snapshot, files)
-        except MetadataError as error:
-            # A full scan needs nothing of what only the earlier snapshot has.
-            self.scanned.update(dict.fromkeys(names, f"what has changed since cannot be read: {error}"))
-            return
+        files, appended = self._find_added(base_id)
         if appended.reason is not None:
             self.scanned.update(dict.fromkeys(names, appended.reason))
             return
         committed = self._read_sketches(names) if reading.by_partition else {}
-        keys = find_partitions(files, self.source.metadata) if committed else None
+        keys = find_partitions(files, self.source.metadata) if committed and files is not None else None
         try:
-            found = self._read(names, reading, appended.tasks, keys) if appended.tasks else None
+            found = self._read_added(names, reading, appended, keys)
         except UnsupportedError as error:
             self.scanned.update(dict.fromkeys(names, str(error)))
             return
-        if found is not None and found.row_count != appended.row_count:
-            raise MetadataError(
-                f"the files added since snapshot {base_id} hold {found.row_count} rows, their manifests say "
-                f"{appended.row_count}: compute the statistics anew",
-                self.source.metadata_location,
-            )
         for name in names:
             if refuted := self._merge(name, reading, found, committed.get(name)):
                 self.scanned[name] = f"data files refute its committed statistics: {refuted}"
         self._merge_joints(found, base_id, sizes.lg_k)
+
+    def _find_added(self, base_id: int) -> tuple[pa.Table | None, AppendedFiles]:
+        """Return which files have come or gone since a snapshot, and what is to be read of them."""
+        try:
+            files = read_changed_files(self.source.storage, self.source.metadata, base_id, self.snapshot)
+            if (unread := find_unread(self.source)) is not None:
+                return files, AppendedFiles(reason=unread)
+            table = load_iceberg_table(self.source)
+            return files, find_appended_files(table, self.source.metadata, base_id, self.snapshot, files)
+        except MetadataError as error:
+            # A full scan needs nothing of what only the earlier snapshot has.
+            return None, AppendedFiles(reason=f"what has changed since cannot be read: {error}")
+
+    def _read_added(
+        self,
+        names: Sequence[str],
+        reading: _Reading,
+        appended: AppendedFiles,
+        keys: Mapping[str, PartitionKey] | None,
+    ) -> TableStatistics | None:
+        """Read the new files, where there are any."""
+        found = self._read(names, reading, appended.tasks, keys) if appended.tasks else None
+        if found is not None and found.row_count != appended.row_count:
+            raise MetadataError(
+                f"the files added since snapshot {reading.base_id} hold {found.row_count} rows, their manifests say "
+                f"{appended.row_count}: compute the statistics anew",
+                self.source.metadata_location,
+            )
         self._added |= {task.file.file_path: task.file.record_count for task in appended.tasks}
+        return found
 
     def _merge(
         self,
@@ -415,6 +468,10 @@ class Refresh:
             left_out=f"{', '.join(texts)} had no sketches, and get none from new files alone" if texts else "",
             max_size_bytes={n: part.max_size_bytes for n, part in parts.items() if part.max_size_bytes is not None},
         )
+
+
+def _join_names(fields: Sequence[Field]) -> str:
+    return ", ".join(one.name for one in fields)
 
 
 def _choose(k: int, lg_k: int, part: CommittedPartitions | None) -> Sizes:

@@ -332,6 +332,8 @@ class RefreshedStatistics(Statistics):
         many partitions have got rows since, and how many there are."""
         self.left = refresh.left
         """Columns whose committed sketches by partition are left as they are, by name: why."""
+        self.left_together = refresh.left_together
+        """Pairs of columns whose committed statistics together are left as they are, by names: why."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what was read, as the command line prints it."""
@@ -346,6 +348,7 @@ class RefreshedStatistics(Statistics):
                 for name, added in self.added_partitions.items()
             },
             "left": self.left,
+            "left_together": self.left_together,
         }
 
     def __repr__(self) -> str:
@@ -362,6 +365,7 @@ class RefreshedStatistics(Statistics):
             )
         lines += [f"  scanned in full, as {reason}: {names}" for reason, names in _list_names(self.scanned)]
         lines += [f"  sketches by partition of {name} are left as they are: {why}" for name, why in self.left.items()]
+        lines += [f"  {names} together are left as they are: {why}" for names, why in self.left_together.items()]
         return printable_lines(lines)
 
 

@@ -522,6 +522,8 @@ class StatisticsFiles(Contents):
         the manifests show. Otherwise it is scanned in full. The result is that of a full scan: counts, extremes and
         lengths exactly, the sketches within their error.
 
+        Columns that have statistics together get the new rows there too; where nothing can be added, the pair is named.
+
         Sketches by partition follow the same rules, in the same scan. A partition whose sketches were left out to save
         space gets counts alone from new files, as its sketches would need all of its files.
         """

@@ -230,6 +230,51 @@ def test_a_refresh_adds_new_rows_to_common_values_and_pairs(properties):
     assert most["frequent-items"].rows == most.actual
 
 
+def make_late_pair(catalog, properties, name):
+    """Return a table whose columns a and b have statistics together of an earlier snapshot than their own."""
+    ids = np.arange(100)
+    rows = pa.table({"a": ids % 5, "b": ids % 10, "c": ids % 3, "d": ids % 7})
+    created = catalog.create_table(name, rows.schema)
+    for pair in (("a", "b"), ("c", "d")):
+        created.append(rows)
+        compute_here(icestats.load(name, catalog=properties), together=[pair]).commit()
+    created.append(rows)
+    return created
+
+
+def test_a_refresh_adds_new_rows_to_pairs_of_other_snapshots_than_their_columns(catalog, catalog_properties):
+    make_late_pair(catalog, catalog_properties, "db.late_pair")
+    found = icestats.load("db.late_pair", catalog=catalog_properties).refresh_statistics()
+    assert not found.left_together
+    found.commit()
+    now = icestats.load("db.late_pair", catalog=catalog_properties)
+    pairs = now.columns_together().to_pylist()
+    assert {(p["first"], p["second"], p["row_count"], p["commits_behind"]) for p in pairs} == {
+        ("a", "b", 300, 0),
+        ("c", "d", 300, 0),
+    }
+    assert sum(one["rows_at_least"] for p in pairs if p["first"] == "a" for one in p["common_pairs"]) == 300
+    assert not now.refresh_statistics().commit().committed
+
+
+def test_a_pair_is_carried_over_a_snapshot_that_adds_nothing(catalog, catalog_properties):
+    created = make_late_pair(catalog, catalog_properties, "db.nothing_new")
+    icestats.load("db.nothing_new", catalog=catalog_properties).refresh_statistics().commit()
+    created.refresh().append(created.scan(limit=0).to_arrow())
+    icestats.load("db.nothing_new", catalog=catalog_properties).refresh_statistics().commit()
+    now = icestats.load("db.nothing_new", catalog=catalog_properties)
+    assert now.columns_together()["commits_behind"].to_pylist() == [0, 0]
+
+
+def test_a_pair_that_a_refresh_cannot_add_to_is_named(catalog, catalog_properties):
+    created = make_late_pair(catalog, catalog_properties, "db.left_pair")
+    created.delete("a == 1 and b == 6")
+    compute_here(icestats.load("db.left_pair", catalog=catalog_properties), together=()).commit()
+    found = icestats.load("db.left_pair", catalog=catalog_properties).refresh_statistics()
+    assert list(found.left_together) == ["c, d", "a, b"]
+    assert "a, b together are left as they are: " in str(found)
+
+
 def test_pairs_that_are_committed_are_made_anew_without_asking(table):
     assert [one.field_ids for one in compute_here(table).found.together] == [(1, 2)]
     assert compute_here(table, together=()).found.together == ()
