@@ -122,6 +122,8 @@ class Refresh:
     """Columns whose committed sketches by partition were added to, by name."""
     left: dict[str, str] = field(default_factory=dict)
     """Columns whose committed sketches by partition are left as they are, by name: why."""
+    added_together: dict[str, int] = field(default_factory=dict)
+    """Pairs of columns that were added to apart from these, by names: the snapshot that they were of."""
     left_together: dict[str, str] = field(default_factory=dict)
     """Pairs of columns whose committed statistics together are left as they are, by names: why."""
     _listed_rows: dict[int, tuple[int, int] | None] = field(default_factory=dict)
@@ -294,10 +296,12 @@ class Refresh:
                 except UnsupportedError as error:
                     reason = str(error)
             for pair, both in late.items():
-                if reason is None:
-                    self._merge_joint(pair, found, sizes.lg_k)
-                else:
+                if reason is not None:
                     self.left_together[_join_names(both)] = reason
+                    continue
+                self._merge_joint(pair, found, sizes.lg_k)
+                if pair in self._together:
+                    self.added_together[_join_names(both)] = base_id
 
     def _read_parts(self, blobs: CommittedBlobs, fields: Sequence[Field]) -> None:
         """Read the indexes of sketches by partition; those of this very snapshot are up to date."""

@@ -332,6 +332,9 @@ class RefreshedStatistics(Statistics):
         many partitions have got rows since, and how many there are."""
         self.left = refresh.left
         """Columns whose committed sketches by partition are left as they are, by name: why."""
+        self.added_together = refresh.added_together
+        """Pairs of columns whose committed statistics together were added to apart from those of the columns, by names:
+        the snapshot that they were of."""
         self.left_together = refresh.left_together
         """Pairs of columns whose committed statistics together are left as they are, by names: why."""
 
@@ -348,6 +351,7 @@ class RefreshedStatistics(Statistics):
                 for name, added in self.added_partitions.items()
             },
             "left": self.left,
+            "added_together": {names: str(snapshot_id) for names, snapshot_id in self.added_together.items()},
             "left_together": self.left_together,
         }
 
@@ -358,6 +362,8 @@ class RefreshedStatistics(Statistics):
         for (snapshot_id, touched, count), names in _list_names(self.added_partitions):
             added_to = f"{touched:,} of {counted(count, 'partition')} of snapshot {snapshot_id}"
             lines.append(f"  added to the sketches of {added_to}: {names}")
+        for names, snapshot_id in self.added_together.items():
+            lines.append(f"  added to the statistics of snapshot {snapshot_id}: {names} together")
         if self.added_to or self.added_partitions:
             lines.append(
                 f"  {counted(self.added_file_count, 'file')} with {counted(self.added_row_count, 'row')} "

@@ -245,7 +245,8 @@ def make_late_pair(catalog, properties, name):
 def test_a_refresh_adds_new_rows_to_pairs_of_other_snapshots_than_their_columns(catalog, catalog_properties):
     make_late_pair(catalog, catalog_properties, "db.late_pair")
     found = icestats.load("db.late_pair", catalog=catalog_properties).refresh_statistics()
-    assert not found.left_together
+    assert (list(found.added_together), found.left_together) == (["a, b"], {})
+    assert ": a, b together" in str(found)
     found.commit()
     now = icestats.load("db.late_pair", catalog=catalog_properties)
     pairs = now.columns_together().to_pylist()
