@@ -292,6 +292,21 @@ def test_undoing_says_what_comes_back(catalog: SqlCatalog, hostile_table: icesta
     assert card["blocks"][0]["facts"][2]["value"] == "1 file from before, 1 file of other snapshots"
 
 
+def test_what_others_have_committed_alike_is_not_said_to_be_committed(
+    explorer: Explorer, hostile_table: icestats.Table
+) -> None:
+    panel, state = explorer.parts["compute"], explorer.state
+    choose_manifests(panel)
+    press(panel, "start")
+    assert explorer.wait()
+    hostile_table.compute(table=False, manifests=True).commit()
+    press(panel, "commit")
+    assert explorer.wait()
+    assert (state.phase, state.report.committed, len(state.table.metadata.statistics)) == ("present", False, 1)
+    assert "Nothing was written: others have committed the same." in find_texts(panel)
+    assert "Committed." not in find_texts(panel)
+
+
 def test_what_others_committed_meanwhile_is_not_undone(
     explorer: Explorer, catalog: SqlCatalog, hostile_table: icestats.Table
 ) -> None:

@@ -24,6 +24,7 @@ PHASES = {
     "previewed": "Computed. Nothing has changed yet: below is what the commit would do.",
     "committing": "Committing …",
     "committed": "Committed. All tabs show the table as it is now.",
+    "present": "Nothing was written: others have committed the same. All tabs show the table as it is now.",
     "checking": "Checking what undoing it would change …",
     "checked": "Nothing has changed yet: below is what undoing would do.",
     "undoing": "Undoing …",

@@ -204,7 +204,7 @@ class Computation:
     def _committed(self, outcome: tuple[CommitReport, Table, str | None]) -> None:
         self._state.report, table, unread = outcome
         self._state.set_note("compute", unread)
-        self._state.phase = "committed"
+        self._state.phase = "committed" if self._state.report.committed else "present"
         estimates = self._state.estimates
         # While the filter is being estimated, what stands there is of an earlier one.
         is_same = estimates is not None and estimates.row_filter == effective_filter(self._state)
