@@ -254,8 +254,10 @@ class Refresh:
 
     def _merge_joints(self, found: TableStatistics | None, base_id: int, lg_k: int) -> None:
         """Add the new files to the pairs of columns that were added to."""
+        counted_pairs = None if found is None else {one.field_ids for one in found.together}
         for pair in self._list_pairs(base_id):
-            if all(self.added_to.get(one.name) == base_id for one in self._find_fields(pair)):
+            is_counted = counted_pairs is None or pair in counted_pairs
+            if is_counted and all(self.added_to.get(one.name) == base_id for one in self._find_fields(pair)):
                 self._merge_joint(pair, found, lg_k)
 
     def _list_pairs(self, base_id: int) -> list[tuple[int, int]]:
@@ -272,7 +274,7 @@ class Refresh:
         base, added = self._joints[pair].statistics, [] if found is None else found.together
         new = next((joint for joint in added if joint.field_ids == pair), None)
         row_count = base.row_count + (0 if found is None else found.row_count or 0)
-        if row_count != self._columns[one.name].value_count or (new is None and found is not None):
+        if row_count != self._columns[one.name].value_count:
             self.left_together[_join_names((one, other))] = f"with the new files they are of {row_count:,} rows"
             return
         ndvs = (count_distinct(self._columns[one.name]), count_distinct(self._columns[other.name]))

@@ -11,6 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import icestats
 from icestats.estimation.formulas.source_estimates import q_error
+from icestats.scan.scan_job import Sizes
 from tests.computed_statistics import compute_here
 
 ROWS = 40_000
@@ -256,6 +257,19 @@ def test_a_refresh_adds_new_rows_to_pairs_of_other_snapshots_than_their_columns(
     }
     assert sum(one["rows_at_least"] for p in pairs if p["first"] == "a" for one in p["common_pairs"]) == 300
     assert not now.refresh_statistics().commit().committed
+
+
+def test_a_refresh_adds_to_a_pair_of_columns_with_sketches_of_two_sizes(catalog, catalog_properties):
+    ids = np.arange(100)
+    rows = pa.table({"a": ids % 5, "b": ids % 10})
+    created, larger = catalog.create_table("db.two_sizes", rows.schema), Sizes(400, 12, 400, 12)
+    created.append(rows)
+    compute_here(icestats.load("db.two_sizes", catalog=catalog_properties), together=[("a", "b")]).commit()
+    compute_here(icestats.load("db.two_sizes", catalog=catalog_properties), columns=["b"], sizes=larger).commit()
+    created.append(rows)
+    found = icestats.load("db.two_sizes", catalog=catalog_properties).refresh_statistics()
+    assert found.left_together == {}
+    assert [(one.field_ids, one.row_count) for one in found.found.together] == [((1, 2), 200)]
 
 
 def test_a_pair_is_carried_over_a_snapshot_that_adds_nothing(catalog, catalog_properties):
