@@ -236,13 +236,18 @@ class Refresh:
         return f"of {counted(row_count, 'row')}, and snapshot {snapshot_id} has {most:,}"
 
     def _read_joints(self, blobs: CommittedBlobs) -> None:
-        """Read statistics of columns together; what is damaged, or up to date, stays as it is."""
+        """Read statistics of columns together; what is damaged, of nested fields, or up to date, stays as it is."""
+        top_level = {one.field_id for one in self.schema.top_level}
         for pair, blob in find_joint(blobs).items():
+            if not top_level.issuperset(pair) or blob.blob.snapshot_id == self.snapshot.snapshot_id:
+                continue
             if len(self._joints) == MOST_PAIRS:
-                return
+                reason = f"a refresh adds to {MOST_PAIRS} pairs at most; the next one adds to further ones"
+                self.left_together[_join_names(self._find_fields(pair))] = reason
+                continue
             with suppress(PuffinFormatError):
                 found = read_joint(self.source.storage, blob, self.schema)
-                if found is not None and found.snapshot_id != self.snapshot.snapshot_id:
+                if found is not None:
                     self._joints[pair] = found
 
     def _find_pairs(self, plan: ScanPlan, base_id: int | None = None) -> ScanPlan:

@@ -61,7 +61,8 @@ class Overview:
     """Those of them whose NDV is not of this snapshot."""
     statistics_commits_behind: int | None
     """Commits since the oldest of these NDVs was made; None where there are no statistics, or where that is unknown, as
-    it is of a snapshot that has expired."""
+    it is of a snapshot that has expired. Where no NDV is listed, since the snapshot of the nearest file: what it
+    holds may be of an earlier one, which `sketches` shows."""
     statistics_files_behind: int | None
     """Data files that these commits have added, compaction left out; None where there are no statistics, or unknown."""
     statistics_rows_behind: int | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 import icestats
 from icestats.estimation.formulas.source_estimates import q_error
 from icestats.scan.scan_job import Sizes
+from icestats.table.statistics import Statistics
 from tests.computed_statistics import compute_here
 
 ROWS = 40_000
@@ -270,6 +272,27 @@ def test_a_refresh_adds_to_a_pair_of_columns_with_sketches_of_two_sizes(catalog,
     found = icestats.load("db.two_sizes", catalog=catalog_properties).refresh_statistics()
     assert found.left_together == {}
     assert [(one.field_ids, one.row_count) for one in found.found.together] == [((1, 2), 200)]
+
+
+def test_pairs_of_nested_fields_hinder_no_refresh(catalog, catalog_properties):
+    rows = pa.table({"a": [1, 2], "b": [1, 2], "s": [{"x": 1}, {"x": 2}]})
+    created = catalog.create_table("db.nested_pair", rows.schema)
+    created.append(rows)
+    opened = icestats.load("db.nested_pair", catalog=catalog_properties)
+    computed = compute_here(opened, together=[("a", "b")]).found
+    nested = replace(computed.together[0], field_ids=(1, created.schema().find_field("s.x").field_id))
+    Statistics(opened._source, replace(computed, together=(nested,))).commit()
+    created.append(rows)
+    found = icestats.load("db.nested_pair", catalog=catalog_properties).refresh_statistics()
+    assert (list(found.added_to), found.found.together, found.left_together) == (["a", "b"], (), {})
+
+
+def test_pairs_beyond_the_most_of_a_refresh_are_named(catalog, catalog_properties, monkeypatch):
+    make_late_pair(catalog, catalog_properties, "db.many_pairs")
+    monkeypatch.setattr("icestats.spark.statistics_refresh.MOST_PAIRS", 1)
+    found = icestats.load("db.many_pairs", catalog=catalog_properties).refresh_statistics()
+    assert [len(found.found.together), len(found.left_together)] == [1, 1]
+    assert "a refresh adds to 1 pairs at most" in str(found)
 
 
 def test_a_pair_is_carried_over_a_snapshot_that_adds_nothing(catalog, catalog_properties):
