@@ -176,7 +176,7 @@ class Refresh:
         wanted = [f for f in fields if f.name not in skipped]
         self._read_bases(blobs, wanted)
         self._read_parts(blobs, wanted)
-        self._read_joints(blobs)
+        self._read_joints(blobs, wanted)
         kll_sizes = {name: find_kll_k(base.statistics) for name, base in self._bases.items()}
         k = max((size for size in kll_sizes.values() if size is not None), default=DEFAULT_K)
         lg_k = max((find_theta_lg_k(base.statistics) for base in self._bases.values()), default=DEFAULT_LG_K)
@@ -235,14 +235,14 @@ class Refresh:
             return ""
         return f"of {counted(row_count, 'row')}, and snapshot {snapshot_id} has {most:,}"
 
-    def _read_joints(self, blobs: CommittedBlobs) -> None:
-        """Read statistics of columns together; what is damaged, of nested fields, or up to date, stays as it is."""
-        top_level = {one.field_id for one in self.schema.top_level}
+    def _read_joints(self, blobs: CommittedBlobs, fields: Sequence[Field]) -> None:
+        """Read statistics of columns together; what is damaged, of other fields, or up to date, stays as it is."""
+        asked = {one.field_id for one in fields}
         for pair, blob in find_joint(blobs).items():
-            if not top_level.issuperset(pair) or blob.blob.snapshot_id == self.snapshot.snapshot_id:
+            if not asked.issuperset(pair) or blob.blob.snapshot_id == self.snapshot.snapshot_id:
                 continue
             if len(self._joints) == MOST_PAIRS:
-                reason = f"a refresh adds to {MOST_PAIRS} pairs at most; the next one adds to further ones"
+                reason = f"a refresh adds to {MOST_PAIRS} pairs at most, and the next one to further ones"
                 self.left_together[_join_names(self._find_fields(pair))] = reason
                 continue
             with suppress(PuffinFormatError):
