@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -236,19 +235,26 @@ class Refresh:
         return f"of {counted(row_count, 'row')}, and snapshot {snapshot_id} has {most:,}"
 
     def _read_joints(self, blobs: CommittedBlobs, fields: Sequence[Field]) -> None:
-        """Read statistics of columns together; what is damaged, of other fields, or up to date, stays as it is."""
+        """Read statistics of columns together; those of other fields, or up to date, stay as they are."""
         asked = {one.field_id for one in fields}
         for pair, blob in find_joint(blobs).items():
             if not asked.issuperset(pair) or blob.blob.snapshot_id == self.snapshot.snapshot_id:
                 continue
+            names = _join_names(self._find_fields(pair))
             if len(self._joints) == MOST_PAIRS:
-                reason = f"a refresh adds to {MOST_PAIRS} pairs at most, and the next one to further ones"
-                self.left_together[_join_names(self._find_fields(pair))] = reason
+                self.left_together[names] = (
+                    f"a refresh adds to {MOST_PAIRS} pairs at most, and the next one to further ones"
+                )
                 continue
-            with suppress(PuffinFormatError):
+            try:
                 found = read_joint(self.source.storage, blob, self.schema)
-                if found is not None:
-                    self._joints[pair] = found
+            except PuffinFormatError as error:
+                self.left_together[names] = str(error)
+                continue
+            if found is None:
+                self.left_together[names] = "they are of when these had other types"
+            else:
+                self._joints[pair] = found
 
     def _find_pairs(self, plan: ScanPlan, base_id: int | None = None) -> ScanPlan:
         """Return the plan with the pairs of its columns that are committed, of one snapshot if it is named."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.types import LongType
 
 import icestats
 from icestats.estimation.formulas.source_estimates import q_error
@@ -285,6 +286,19 @@ def test_pairs_of_nested_fields_hinder_no_refresh(catalog, catalog_properties):
     created.append(rows)
     found = icestats.load("db.nested_pair", catalog=catalog_properties).refresh_statistics()
     assert (list(found.added_to), found.found.together, found.left_together) == (["a", "b"], (), {})
+
+
+def test_a_pair_of_other_types_is_named(catalog, catalog_properties):
+    rows = pa.table({"a": pa.array([1, 2], pa.int32()), "b": [1, 2]})
+    created = catalog.create_table("db.widened_pair", rows.schema)
+    created.append(rows)
+    compute_here(icestats.load("db.widened_pair", catalog=catalog_properties), together=[("a", "b")]).commit()
+    with created.update_schema() as changed:
+        changed.update_column("a", LongType())
+    compute_here(icestats.load("db.widened_pair", catalog=catalog_properties), together=()).commit()
+    created.append(rows)
+    found = icestats.load("db.widened_pair", catalog=catalog_properties).refresh_statistics()
+    assert found.left_together == {"a, b": "they are of when these had other types"}
 
 
 def test_pairs_beyond_the_most_of_a_refresh_are_named(catalog, catalog_properties, monkeypatch):
