@@ -273,7 +273,10 @@ class Refresh:
 
     def _list_pairs(self, base_id: int) -> list[tuple[int, int]]:
         """Return the pairs committed for a snapshot that are still to be made for the present one."""
-        return [pair for pair, one in self._joints.items() if one.snapshot_id == base_id and pair not in self._together]
+        known = [
+            pair for pair, one in self._joints.items() if one.snapshot_id == base_id and pair not in self._together
+        ]
+        return [pair for pair in known if _join_names(self._find_fields(pair)) not in self.left_together]
 
     def _find_fields(self, pair: tuple[int, int]) -> tuple[Field, Field]:
         fields = {one.field_id: one for one in self.schema.top_level}
@@ -295,9 +298,7 @@ class Refresh:
     def _add_late_pairs(self, sizes: Sizes) -> None:
         """Add the new files to pairs that were committed for another snapshot than their columns."""
         for base_id in dict.fromkeys(one.snapshot_id for one in self._joints.values()):
-            known = {pair: self._find_fields(pair) for pair in self._list_pairs(base_id)}
-            late = {pair: both for pair, both in known.items() if all(one.name in self._columns for one in both)}
-            late = {pair: both for pair, both in late.items() if _join_names(both) not in self.left_together}
+            late = {pair: self._find_fields(pair) for pair in self._list_pairs(base_id)}
             if not late:
                 continue
             _, appended = self._find_added(base_id)

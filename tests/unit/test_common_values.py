@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -301,12 +302,17 @@ def test_a_pair_of_other_types_is_named(catalog, catalog_properties):
     assert found.left_together == {"a, b": "they are of when these had other types"}
 
 
-def test_pairs_beyond_the_most_of_a_refresh_are_named(catalog, catalog_properties, monkeypatch):
-    make_late_pair(catalog, catalog_properties, "db.many_pairs")
-    monkeypatch.setattr("icestats.spark.statistics_refresh.MOST_PAIRS", 1)
+def test_pairs_beyond_the_most_of_a_refresh_are_named(catalog, catalog_properties):
+    names = "abcdefghijkl"
+    rows = pa.table({name: np.arange(20) % (2 + at) for at, name in enumerate(names)})
+    created, pairs = catalog.create_table("db.many_pairs", rows.schema), list(combinations(names, 2))
+    created.append(rows)
+    for some in (pairs[:33], pairs[33:]):
+        compute_here(icestats.load("db.many_pairs", catalog=catalog_properties), together=some).commit()
+    created.append(rows)
     found = icestats.load("db.many_pairs", catalog=catalog_properties).refresh_statistics()
-    assert [len(found.found.together), len(found.left_together)] == [1, 1]
-    assert "a refresh adds to 1 pairs at most" in str(found)
+    assert [len(found.found.together), len(found.left_together)] == [64, 2]
+    assert "a refresh adds to 64 pairs at most" in str(found)
 
 
 def test_a_pair_is_carried_over_a_snapshot_that_adds_nothing(catalog, catalog_properties):
