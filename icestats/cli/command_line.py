@@ -387,8 +387,8 @@ def _compute(
         of_table = options["partitions"] = options["manifests"] = True
     of_table = of_table or options["by"] is not None or bool(together)
     names = _split_names(columns)
-    if of_table and how["list_ndv"]:
-        scanned, _ = select_columns(table.schema.top_level, names)
+    if how["list_ndv"]:
+        scanned = select_columns(table.schema.top_level, names)[0] if of_table else []
         _check_listed(table, how["list_ndv"], {field.name for field in scanned})
     before = _describe_reading(table, names) if of_table else ""
     spark = start_for_scan(start_spark, table, of_table, "--table")

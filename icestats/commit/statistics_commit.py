@@ -117,12 +117,12 @@ def prepare_commit(
         if current is None:
             raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot yet: there is nothing to describe")
         snapshot_id = current
+    listed = None if list_ndv is None else _field_ids(table, list_ndv, blobs)
     if not blobs:
         raise CallError("no blobs to commit: compute at least one")
     for blob in blobs:
         if blob.snapshot_id != snapshot_id:
             raise CallError(f"a {blob.type} blob is for snapshot {blob.snapshot_id}, expected {snapshot_id}")
-    listed = None if list_ndv is None else _field_ids(table, list_ndv, blobs)
     return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed, keep_earlier))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from icestats.answers.text import counted, render_bytes
-from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError, UnsupportedError
+from icestats.errors import IcestatsError, MetadataError, PuffinFormatError, StatisticsMissingError, UnsupportedError
 from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.read.manifests.manifest_list import count_listed_rows, read_manifest_list
@@ -307,7 +307,7 @@ class Refresh:
                 names = list(dict.fromkeys(one.name for both in late.values() for one in both))
                 try:
                     found = self._read_added(names, _Reading(base_id, sizes, False), appended, None)
-                except UnsupportedError as error:
+                except IcestatsError as error:
                     reason = str(error)
             for pair, both in late.items():
                 if reason is not None:

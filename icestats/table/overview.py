@@ -55,16 +55,18 @@ class Overview:
     """Records in live delete files."""
     file_size_in_bytes: int | None
     """Of data and delete files, as the snapshot's summary states it; None where summaries leave out sizes."""
+    statistics_file_count: int
+    """Statistics files of this snapshot and its ancestors. Of what they hold, metadata.json says the listed NDVs alone;
+    `sketches` shows all, and how old each is."""
     statistics_column_count: int
     """Columns with an NDV that is listed for this snapshot or an ancestor, each of the nearest that has one."""
     statistics_stale_column_count: int
     """Those of them whose NDV is not of this snapshot."""
     statistics_commits_behind: int | None
-    """Commits since the oldest of these NDVs was made; None where there are no statistics, or where that is unknown, as
-    it is of a snapshot that has expired. Where no NDV is listed, since the snapshot of the nearest file: what it
-    holds may be of an earlier one, which `sketches` shows."""
+    """Commits since the oldest of these NDVs was made; None where none is listed, or where that is unknown, as it is
+    of a snapshot that has expired."""
     statistics_files_behind: int | None
-    """Data files that these commits have added, compaction left out; None where there are no statistics, or unknown."""
+    """Data files that these commits have added, compaction left out; None where no NDV is listed, or unknown."""
     statistics_rows_behind: int | None
     """Records in these files; None likewise."""
     statistics_appends_only: bool
@@ -107,7 +109,7 @@ def build_overview(
     ages = _statistics_ages(metadata, known, schema)
     lost = sum(age is None for age in ages.values())
     dated = [age for age in ages.values() if age is not None]
-    age = None if lost else max(dated, key=lambda one: one.commits, default=_nearest_file_age(metadata, known))
+    age = None if lost else max(dated, key=lambda one: one.commits, default=None)
     key_field, ranges = _key_ranges(manifest_files, metadata, schema)
     overview = Overview(
         name=name,
@@ -122,6 +124,7 @@ def build_overview(
         record_count=_total(data, "rows"),
         delete_record_count=_total(deletes, "rows"),
         file_size_in_bytes=0 if snapshot is None else find_stated_size(metadata, snapshot),
+        statistics_file_count=sum(file.snapshot_id in known for file in metadata.statistics),
         statistics_column_count=len(ages),
         statistics_stale_column_count=lost + sum(one.commits > 0 for one in dated),
         statistics_commits_behind=None if age is None else age.commits,
@@ -162,11 +165,6 @@ def _statistics_ages(
     return ages
 
 
-def _nearest_file_age(metadata: TableMetadata, known: Mapping[int, StatisticsAge]) -> StatisticsAge | None:
-    registered = {file.snapshot_id for file in metadata.statistics}
-    return next((age for i, age in known.items() if i in registered), None)
-
-
 def _findings(overview: Overview, lost: int, *, by_spark: bool) -> Iterator[str]:
     age = overview.statistics_commits_behind
     if overview.snapshot is None:
@@ -177,6 +175,10 @@ def _findings(overview: Overview, lost: int, *, by_spark: bool) -> Iterator[str]
             f"The statistics of {of} are of snapshots that have expired, or are no ancestors: how old they are is "
             "unknown. Engines may use them all the same; compute() makes them anew."
         )
+    elif age is None and overview.statistics_file_count:
+        files = counted(overview.statistics_file_count, "statistics file")
+        known = f"sketches() shows what is in {files}, and how old it is"
+        yield f"No NDV of a column is listed, so most engines know none: {known}."
     elif age is None:
         yield "No statistics have been committed: engines know no NDV, and there is no histogram to draw."
     elif age:
@@ -197,9 +199,8 @@ def _age_finding(overview: Overview, commits: int, *, by_spark: bool) -> str:
     use = "Trino still uses those of the nearest file, Spark only those of the exact snapshot"
     if by_spark:
         use = "Trino and Spark still use what this snapshot's file lists"
-    refresh = "refresh_statistics() can read the new files alone" if overview.statistics_appends_only else ""
-    then = "; ".join(part for part in (use if count else "", refresh) if part)
-    return f"The statistics{whose} are {counted(commits, 'commit')} old, {since}{': ' if then else ''}{then}."
+    refresh = "; refresh_statistics() can read the new files alone" if overview.statistics_appends_only else ""
+    return f"The statistics{whose} are {counted(commits, 'commit')} old, {since}: {use}{refresh}."
 
 
 def _key_ranges(
@@ -273,7 +274,8 @@ def _statistics_text(overview: Overview) -> str:
     of = "" if stale == count else f"{stale:,} of them "
     columns = counted(count, "column")
     if age is None:
-        return f"{columns}, {of}of other snapshots" if count else "none"
+        unlisted = "no NDV listed" if overview.statistics_file_count else "none"
+        return f"{columns}, {of}of other snapshots" if count else unlisted
     return columns if age == 0 else f"{columns}, {of}{age:,} behind"
 
 

@@ -251,7 +251,7 @@ class Statistics:
 
         file, plan, partitions = self.of_metadata.partition_file, None, None
         blobs = (*build_blobs(self.found), *self.of_metadata.blobs)
-        if blobs or (file is None and not self.of_metadata.lines):
+        if blobs or list_ndv or (file is None and not self.of_metadata.lines):
             plan = self._prepare_blobs(table, blobs, list_ndv, keep_earlier=keep_earlier)
         if file is not None:
             partitions = prepare_partition_commit(table, file.snapshot_id, file.data, file.file_format)

@@ -189,6 +189,8 @@ def test_the_ndv_of_a_tag_is_listed_by_the_names_that_it_was_read_by(small_table
     assert [blob.fields for blob in registered.blob_metadata] == [[4]]
     with pytest.raises(icestats.ColumnNotFoundError, match="nothing"):
         Statistics(table._source, found).commit(list_ndv=["nothing"])
+    with pytest.raises(icestats.CallError, match="'id', of which there is no Theta sketch here"):
+        table.compute(partitions=True).commit(list_ndv=["id"])
 
 
 def test_a_point_in_time_is_the_snapshot_that_was_current_then(small_table, catalog_properties):

@@ -14,6 +14,7 @@ from pyiceberg.types import LongType
 
 import icestats
 from icestats.estimation.formulas.source_estimates import q_error
+from icestats.iceberg.storage import local_path
 from icestats.scan.scan_job import Sizes
 from icestats.table.statistics import Statistics
 from tests.computed_statistics import compute_here
@@ -331,6 +332,20 @@ def test_a_pair_that_a_refresh_cannot_add_to_is_named(catalog, catalog_propertie
     found = icestats.load("db.left_pair", catalog=catalog_properties).refresh_statistics()
     assert list(found.left_together) == ["c, d", "a, b"]
     assert "a, b together are left as they are: " in str(found)
+
+
+def test_a_pair_whose_files_cannot_be_read_leaves_the_rest_of_a_refresh(catalog, catalog_properties):
+    """The columns, of a later snapshot than the pair, need no file of the one that is lost."""
+    created = make_late_pair(catalog, catalog_properties, "db.lost_file")
+    before, now = (one.snapshot_id for one in created.refresh().metadata.snapshots[:2])
+    paths = [set(created.inspect.files(one)["file_path"].to_pylist()) for one in (before, now)]
+    (lost,) = paths[1] - paths[0]
+    local_path(lost).unlink()
+    found = icestats.load("db.lost_file", catalog=catalog_properties).refresh_statistics()
+    assert list(found.left_together) == ["a, b"]
+    found.commit()
+    pairs = icestats.load("db.lost_file", catalog=catalog_properties).columns_together().to_pylist()
+    assert {(pair["first"], pair["commits_behind"]) for pair in pairs} == {("a", 2), ("c", 0)}
 
 
 def test_pairs_that_are_committed_are_made_anew_without_asking(table):

@@ -177,6 +177,8 @@ def test_a_commit_that_cannot_keep_what_is_there_is_refused_before_anything_is_r
     ("verb", "name", "words"),
     [
         (("compute", "--table"), "nope", "no column 'nope'"),
+        (("compute", "--manifests"), "name", "'name', which is not among the columns that are read"),
+        (("compute", "--partitions"), "nope", "no column 'nope'"),
         (("compute", "--table", "--columns", "i*"), "name", "'name', which is not among the columns that are read"),
         (("refresh-statistics",), "nope", "no column 'nope'"),
         (("refresh-statistics",), "name", "'name', which is not among the columns that are read"),

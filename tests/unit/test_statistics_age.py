@@ -316,6 +316,26 @@ def test_the_overview_counts_no_statistics_of_a_column_that_is_gone(table):
     assert (overview.statistics_column_count, overview.statistics_commits_behind, overview.findings) == (1, 0, ())
 
 
+def test_without_a_listed_ndv_nobody_says_how_old_the_statistics_are(table):
+    """A newer file may hold what was made for an earlier snapshot: metadata.json says nothing of it."""
+    assert open_table(table).overview().statistics_file_count == 0
+    assert "  statistics             none" in repr(open_table(table))
+    commit(table, KLL)
+    table.append(ROWS)
+    commit(table, KLL)
+    opened = open_table(table)
+    overview = opened.overview()
+    assert (overview.statistics_file_count, overview.statistics_column_count) == (2, 0)
+    assert (overview.statistics_commits_behind, overview.statistics_files_behind) == (None, None)
+    assert "  statistics             no NDV listed" in repr(opened)
+    assert overview.findings == (
+        "No NDV of a column is listed, so most engines know none: sketches() shows what is in 2 statistics files, and "
+        "how old it is.",
+    )
+    commit(table, THETA)
+    assert open_table(table).overview().statistics_commits_behind == 0
+
+
 def test_the_age_of_ndvs_that_outlive_their_snapshot_is_unknown(table):
     """They are carried forward, and engines read them."""
     first = table.current_snapshot().snapshot_id
