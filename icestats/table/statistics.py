@@ -188,7 +188,7 @@ class Statistics:
             Only say what would be written and changed, or why nothing can be committed.
         list_ndv : collection of str, optional
             The columns whose NDV metadata.json lists, so that engines use it; by default all but
-            timestamps without a zone, which Spark 4.1 fails on; after a refresh those that it listed before.
+            timestamps without a zone, which Spark 4.1 fails on; after a refresh what the nearest file lists.
         keep_earlier : bool
             Whether the Puffin file also gets the nearest blob of each other kind and column that ancestors of the
             snapshot have, unchanged, so that engines which look into one file only find them.
@@ -445,30 +445,27 @@ def fit_partitions(
     return fit_partition_sketches(replace(found, by_partition=parts), max(limits, default=0), beside_bytes)
 
 
-def find_unlisted(found: TableStatistics, added_to: Mapping[str, int], blobs: Sequence[CommittedBlob]) -> list[str]:
-    """Return the refreshed columns whose NDV metadata.json did not list; of new ones those that it does not by default.
+def find_unlisted(found: TableStatistics, blobs: Sequence[CommittedBlob]) -> list[str]:
+    """Return the columns whose NDV metadata.json did not list, of the nearest file that has one; or would not at first.
 
     Parameters
     ----------
     found : TableStatistics
-        The refreshed columns.
-    added_to : mapping of str to int
-        Those whose committed statistics were added to: the snapshot of these.
+        The columns.
     blobs : sequence of CommittedBlob
-        What was committed.
+        What was committed, that of the nearest file first.
     """
-    sketches = [b for b in blobs if b.blob.type == THETA and b.commits_behind is not None]
-    listed = {(b.blob.field_ids, b.blob.snapshot_id) for b in sketches if b.listed}
-    nearest: dict[tuple[int, ...], int] = {}
-    for one in sorted(sketches, key=lambda b: b.commits_behind or 0):
-        nearest.setdefault(one.blob.field_ids, one.blob.snapshot_id)
+    sketches = [one for one in blobs if one.blob.type == THETA]
+    listed = {(one.statistics_path, one.blob.field_ids) for one in sketches if one.listed}
+    nearest: dict[tuple[int, ...], str] = {}
+    for one in sketches:
+        nearest.setdefault(one.blob.field_ids, one.statistics_path)
 
-    def is_listed(name: str, column: ColumnStatistics) -> bool:
-        field_ids = (column.field_id,)
-        base_id = added_to.get(name, nearest.get(field_ids))
-        return column.type not in ZONELESS_TIMES if base_id is None else (field_ids, base_id) in listed
+    def is_listed(column: ColumnStatistics) -> bool:
+        path = nearest.get((column.field_id,))
+        return column.type not in ZONELESS_TIMES if path is None else (path, (column.field_id,)) in listed
 
-    return [name for name, column in found.columns.items() if not is_listed(name, column)]
+    return [name for name, column in found.columns.items() if not is_listed(column)]
 
 
 def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> Iterator[str]:

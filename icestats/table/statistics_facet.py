@@ -553,7 +553,7 @@ class StatisticsFiles(Contents):
         with suppress(MetadataError):
             found = replace(found, table_size_bytes=self._find_size_bytes())
         found = self._say_refuted(found)
-        return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, refresh.added_to, blobs))
+        return RefreshedStatistics(self._source, found, refresh, find_unlisted(found, blobs))
 
     def _say_refuted(self, found: TableStatistics) -> TableStatistics:
         from icestats.snapshot.refuted_figures import find_refuted_scan

@@ -124,15 +124,35 @@ def test_a_refresh_lists_what_was_listed_whatever_is_read_for_it(asked, listed, 
     table.append(data)
     opened = icestats.load("db.t", catalog=catalog_properties)
     found = scan_table(opened)
-    assert set(find_unlisted(found, {}, ())) == {"at"}, "nothing is committed yet"
+    assert set(find_unlisted(found, ())) == {"at"}, "nothing is committed yet"
     Statistics(opened._source, found).commit(list_ndv=asked)
     table.append(data)
     refreshed = icestats.load("db.t", catalog=catalog_properties).refresh_statistics()
     blobs = refreshed.commit().files[0]["blobs"]
     assert [blob["columns"][0] for blob in blobs if blob["listed"]] == listed
     fresh = icestats.load("db.t", catalog=catalog_properties)
-    scanned_in_full: dict[str, int] = {}
-    assert set(find_unlisted(found, scanned_in_full, fresh._reader.blobs)) == {"id", "name", "at"} - set(listed)
+    assert set(find_unlisted(found, fresh._reader.blobs)) == {"id", "name", "at"} - set(listed)
+
+
+def test_a_refresh_lists_what_another_has_listed_since(appended, catalog_properties):
+    """Such as ANALYZE of Trino, after a commit that left the column out."""
+    icestats.load("db.t", catalog=catalog_properties).refresh_statistics().commit(list_ndv=["name"])
+    appended.refresh().append(rows(6000, 6010))
+    commit(appended, blob(appended, THETA, 1, ThetaSketch().to_bytes(), ndv="0"), keep_earlier=False)
+    again = icestats.load("db.t", catalog=catalog_properties).refresh_statistics()
+    assert again.unlisted == ()
+
+
+def test_a_refresh_lists_what_is_listed_of_a_snapshot_that_has_expired(catalog, catalog_properties):
+    data = pa.table({"at": pa.array(range(10), pa.timestamp("us")), "id": pa.array(range(10))})
+    table = catalog.create_table("db.t", data.schema)
+    table.append(data)
+    first = table.current_snapshot().snapshot_id
+    compute_here(icestats.load("db.t", catalog=catalog_properties)).commit(list_ndv=["at"])
+    table.refresh().append(data)
+    commit(table, blob(table, "x-other", 1, b"other"))
+    table.refresh().maintenance.expire_snapshots().by_id(first).commit()
+    assert icestats.load("db.t", catalog=catalog_properties).refresh_statistics(columns=["at"]).unlisted == ()
 
 
 def test_a_refresh_of_what_is_up_to_date_writes_nothing(appended, catalog_properties):
