@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -228,7 +228,9 @@ def build_commit_plan(
         warnings.add(f"{further} is of this snapshot too: the new file takes its place as well")
     for reason in unread:
         warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
-    listed = [entry for blob in request.blobs if (entry := _list_new(blob, request.listed_field_ids, warnings))]
+    asked = request.listed_field_ids
+    known = {one.field_ids for one in ([] if before is None else before.blobs) if one.type == THETA}
+    listed = [entry for blob in request.blobs if (entry := _list_new(blob, asked, known, warnings))]
     kept = _kept_entries(table, [*existing, *earlier], new_keys, warnings)
     warnings.check_kept(kept, request.snapshot_id)
     after = StatisticsFile(
@@ -379,14 +381,14 @@ class _Warnings:
             return True
         return False
 
-    def can_list_time(self, blob: NewBlob, *, by_name: bool) -> bool:
-        """Whether an NDV may be listed: one of timestamps without a zone only where it is asked for by name."""
+    def can_list_time(self, blob: NewBlob, *, is_asked: bool) -> bool:
+        """Whether an NDV may be listed: one of timestamps without a zone only if it is asked for, or is listed now."""
         column = self.columns[blob.field_ids[0]]
         if column.type not in ZONELESS_TIMES:
             return True
-        listed = "is listed" if by_name else "is not listed; list_ndv lists it, for Trino"
+        listed = "is listed" if is_asked else "is not listed; list_ndv lists it, for Trino"
         self.add(f"the NDV of {column.name} {listed}: {TIME_TRAP}")
-        return by_name
+        return is_asked
 
     def check_file(self, puffin: PuffinBytes) -> None:
         """Say which engines are blind to what: `write_puffin` says why."""
@@ -461,10 +463,13 @@ def _mark_added_to(table: Table, file: StatisticsFile) -> tuple[BlobMetadata, ..
     )
 
 
-def _list_new(blob: NewBlob, listed: frozenset[int] | None, warnings: _Warnings) -> BlobMetadata | None:
-    if blob.type != THETA or not (listed is None or listed.issuperset(blob.field_ids)):
+def _list_new(
+    blob: NewBlob, asked: frozenset[int] | None, known: Collection[tuple[int, ...]], warnings: _Warnings
+) -> BlobMetadata | None:
+    if blob.type != THETA or not (asked is None or asked.issuperset(blob.field_ids)):
         return None
-    if not warnings.can_list(blob) or not warnings.can_list_time(blob, by_name=listed is not None):
+    is_asked = asked is not None or blob.field_ids in known
+    if not warnings.can_list(blob) or not warnings.can_list_time(blob, is_asked=is_asked):
         return None
     ndv = blob.properties.get("ndv", "")
     if not (ndv.isascii() and ndv.isdecimal()):

@@ -187,8 +187,8 @@ class Statistics:
         dry_run : bool
             Only say what would be written and changed, or why nothing can be committed.
         list_ndv : collection of str, optional
-            The columns whose NDV metadata.json lists, so that engines use it; by default all but
-            timestamps without a zone, which Spark 4.1 fails on; after a refresh what the nearest file lists.
+            The columns whose NDV metadata.json lists, so that engines use it; by default all but timestamps without a
+            zone, which Spark 4.1 fails on, where the snapshot lists none; after a refresh what the nearest file lists.
         keep_earlier : bool
             Whether the Puffin file also gets the nearest blob of each other kind and column that ancestors of the
             snapshot have, unchanged, so that engines which look into one file only find them.

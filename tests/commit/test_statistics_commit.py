@@ -482,6 +482,9 @@ def test_an_ndv_of_timestamps_without_a_zone_is_listed_where_it_is_named_only(ca
     assert listed(table) == [(THETA, (2,), "2")]
     assert "the NDV of at is listed: with spark.sql.cbo.enabled, Spark 4.1 fails" in report
     assert [finding.evidence for finding in find_listed_traps(*seen(table))] == ["1 such NDV is listed, as of at"]
+    report = commit(table, theta(table, 2, ndv="3")).describe()
+    assert listed(table) == [(THETA, (2,), "3")], "others may have listed it, as Trino does: nothing is taken from them"
+    assert "the NDV of at is listed: with spark.sql.cbo.enabled, Spark 4.1 fails" in report
 
 
 def seen(table):
