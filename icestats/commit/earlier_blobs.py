@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from icestats.commit.puffin_writer import CarriedBlob
 from icestats.commit.table_state import (
     MOST_CARRIED_BYTES,
     BlobKey,
@@ -18,11 +17,12 @@ from icestats.commit.table_state import (
     check_carried,
     current_columns,
     list_statistics,
+    read_carried,
     refuse_storage_failure,
 )
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import walk_ancestors
-from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer, read_stored_blob
+from icestats.read.puffin.puffin import PuffinBlob, read_puffin_footer
 from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def read_earlier(
             lacking = [b for b in blobs_there if age(b) < taken.get(blob_key(b), len(ages) + 1)]
             wanted = [b for b in lacking if columns.keys() >= set(b.field_ids)]
             check_carried(wanted, left, path)
-            blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in wanted)
+            blobs = tuple(read_carried(files, blob, path, footer) for blob in wanted)
         except MetadataError as error:
             refuse_storage_failure(error, _UNREAD)
             unread.append(str(error))

@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -36,6 +36,7 @@ from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, Sta
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import read_range, reading, size_of
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
+from icestats.read.puffin.statistics_age import CREATED_BY, THETA
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -276,6 +277,14 @@ def check_carried(blobs: Sequence[PuffinBlob], left: int, path: str) -> None:
         )
 
 
+def read_carried(files: TableFiles, blob: PuffinBlob, path: str, footer: PuffinFooter) -> CarriedBlob:
+    """Read a blob as it is stored. A sketch of Trino's says so from now on, as the new file is another writer's."""
+    made_by = footer.properties.get("created-by", "")
+    if blob.type == THETA and made_by.startswith("Trino"):
+        blob = replace(blob, properties={CREATED_BY: made_by, **blob.properties})
+    return CarriedBlob(blob, read_stored_blob(files, blob, path))
+
+
 def check_existing(table: Table, snapshot_id: int) -> None:
     """Raise as `read_all_existing` would, as far as the footers of a snapshot's statistics files tell."""
     for entry in islice(list_statistics(table, snapshot_id), _MOST_FILES):
@@ -298,7 +307,7 @@ def read_existing(table: Table, entry: StatisticsFile, left: int = MOST_CARRIED_
     path, files = entry.statistics_path, TableFiles(table.io)
     with _explained(path):
         footer = _read_footer(table, entry, left)
-        blobs = tuple(CarriedBlob(blob, read_stored_blob(files, blob, path)) for blob in footer.blobs)
+        blobs = tuple(read_carried(files, blob, path, footer) for blob in footer.blobs)
     return ExistingFile(entry, blobs, footer.properties)
 
 

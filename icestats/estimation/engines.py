@@ -147,8 +147,8 @@ def find_traps(reader: SnapshotReader, question: Question, found: Sequence[Sourc
         Engines' answers, where they were asked: evidence.
     """
     metadata, snapshot = reader.source.metadata, reader.snapshot
-    yield from find_listed_traps(metadata, snapshot)
-    listed = {field_id for blob in find_listed_blobs(metadata, snapshot) for field_id in blob.field_ids}
+    yield from find_listed_traps(metadata, snapshot, reader.schema)
+    listed = {field_id for blob in find_listed_blobs(metadata, snapshot, reader.schema) for field_id in blob.field_ids}
     of_partitions = find_partition_values(metadata.specs.values())
     parts = question.predicate.parts if isinstance(question.predicate, All) else (question.predicate,)
     asked = (leaves for leaves in map(list_leaves, parts) if not of_partitions.issuperset(f.field_id for f in leaves))

@@ -56,8 +56,8 @@ class Overview:
     file_size_in_bytes: int | None
     """Of data and delete files, as the snapshot's summary states it; None where summaries leave out sizes."""
     statistics_file_count: int
-    """Statistics files of this snapshot and its ancestors. Of what they hold, metadata.json says the listed NDVs alone;
-    `sketches` shows all, and how old each is."""
+    """Statistics files of the table, those of other branches too. Of what they hold, metadata.json says the listed NDVs
+    alone; `sketches` shows all, and how old each is."""
     statistics_column_count: int
     """Columns with an NDV that is listed for this snapshot or an ancestor, each of the nearest that has one."""
     statistics_stale_column_count: int
@@ -124,7 +124,7 @@ def build_overview(
         record_count=_total(data, "rows"),
         delete_record_count=_total(deletes, "rows"),
         file_size_in_bytes=0 if snapshot is None else find_stated_size(metadata, snapshot),
-        statistics_file_count=sum(file.snapshot_id in known for file in metadata.statistics),
+        statistics_file_count=len(metadata.statistics),
         statistics_column_count=len(ages),
         statistics_stale_column_count=lost + sum(one.commits > 0 for one in dated),
         statistics_commits_behind=None if age is None else age.commits,
@@ -135,8 +135,8 @@ def build_overview(
         key_ranges=ranges,
         findings=(),
     )
-    traps = (f"{found.title} ({found.evidence})." for found in find_listed_traps(metadata, snapshot))
-    by_spark = bool(find_listed_blobs(metadata, snapshot))
+    traps = (f"{found.title} ({found.evidence})." for found in find_listed_traps(metadata, snapshot, schema))
+    by_spark = bool(find_listed_blobs(metadata, snapshot, schema))
     return replace(overview, findings=(*_findings(overview, lost, by_spark=by_spark), *traps))
 
 
@@ -155,9 +155,9 @@ def _statistics_ages(
     None is that of an NDV which a file of an ancestor lists, and whose own snapshot is none, or has expired.
     """
     ages: dict[tuple[int, ...], StatisticsAge | None] = {}
-    for file, blob in ((one, blob) for one in metadata.statistics for blob in one.blobs):
+    for blob in (blob for file in metadata.statistics if file.snapshot_id in known for blob in file.blobs):
         is_column = len(blob.field_ids) == 1 and schema.get(blob.field_ids[0]) is not None
-        if not is_column or "ndv" not in blob.properties or not {file.snapshot_id, blob.snapshot_id} & known.keys():
+        if not is_column or "ndv" not in blob.properties:
             continue
         age, before = known.get(blob.snapshot_id), ages.get(blob.field_ids)
         if before is None or (age is not None and age.commits <= before.commits):
@@ -178,7 +178,7 @@ def _findings(overview: Overview, lost: int, *, by_spark: bool) -> Iterator[str]
     elif age is None and overview.statistics_file_count:
         files = counted(overview.statistics_file_count, "statistics file")
         known = f"sketches() shows what is in {files}, and how old it is"
-        yield f"No NDV of a column is listed, so most engines know none: {known}."
+        yield f"No NDV of a column is listed for this snapshot, or one before it, so most engines know none: {known}."
     elif age is None:
         yield "No statistics have been committed: engines know no NDV, and there is no histogram to draw."
     elif age:

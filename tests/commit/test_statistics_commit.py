@@ -487,6 +487,19 @@ def test_an_ndv_of_timestamps_without_a_zone_is_listed_where_it_is_named_only(ca
     assert "the NDV of at is listed: with spark.sql.cbo.enabled, Spark 4.1 fails" in report
 
 
+def test_spark_finds_no_listed_ndv_of_a_column_that_was_renamed_since(catalog):
+    """It is given today's name, and looks for it among those that an earlier snapshot, or a tag, is read with."""
+    rows = pa.table({"a": pa.array([1, 2]), "at": pa.array([1, 2], pa.timestamp("us"))})
+    table = catalog.create_table("db.renamed", schema=rows.schema)
+    table.append(rows)
+    commit(table, theta(table, 2), list_ndv=["at"])
+    with table.refresh().update_schema() as update:
+        update.rename_column("at", "time")
+    metadata, snapshot = seen(table)
+    assert len(list(find_listed_traps(metadata, snapshot))) == 1
+    assert list(find_listed_traps(metadata, snapshot, metadata.find_schema(snapshot.snapshot_id))) == []
+
+
 def seen(table):
     metadata = read_metadata(Storage(), table.refresh().metadata_location)
     return metadata, metadata.snapshots[table.current_snapshot().snapshot_id]

@@ -329,11 +329,27 @@ def test_without_a_listed_ndv_nobody_says_how_old_the_statistics_are(table):
     assert (overview.statistics_commits_behind, overview.statistics_files_behind) == (None, None)
     assert "  statistics             no NDV listed" in repr(opened)
     assert overview.findings == (
-        "No NDV of a column is listed, so most engines know none: sketches() shows what is in 2 statistics files, and "
-        "how old it is.",
+        "No NDV of a column is listed for this snapshot, or one before it, so most engines know none: sketches() shows "
+        "what is in 2 statistics files, and how old it is.",
     )
     commit(table, THETA)
     assert open_table(table).overview().statistics_commits_behind == 0
+
+
+def test_statistics_of_another_branch_alone_are_not_called_none(table):
+    """Presto takes them, and a file of a branch may have what was made for a snapshot before it."""
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "other").commit()
+    ndv = NewBlob(THETA, (1,), table.current_snapshot().snapshot_id, 1, ThetaSketch().to_bytes(), {"ndv": "0"})
+    commit_statistics(prepare_commit(table, [ndv]))
+    table.refresh().append(ROWS, branch="other")
+    tip = table.refresh().metadata.snapshot_by_id(table.metadata.refs["other"].snapshot_id)
+    kll = NewBlob(KLL, (1,), tip.snapshot_id, tip.sequence_number, b"kll")
+    commit_statistics(prepare_commit(table, [kll], snapshot_id=tip.snapshot_id))
+    open_table(table).remove_statistics()
+    overview = open_table(table).overview()
+    assert (overview.statistics_column_count, overview.statistics_commits_behind) == (0, None)
+    (finding,) = overview.findings
+    assert finding.endswith("engines know none: sketches() shows what is in 1 statistics file, and how old it is.")
 
 
 def test_the_age_of_ndvs_that_outlive_their_snapshot_is_unknown(table):

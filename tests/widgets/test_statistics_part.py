@@ -14,8 +14,9 @@ from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 from icestats.stats.theta import ThetaSketch
 from icestats_widgets import Explorer
 from icestats_widgets.page.part import Part
-from icestats_widgets.reading.compute_request import ComputeRequest, request_update
+from icestats_widgets.reading.compute_request import ComputeRequest, describe_cost, list_behind, request_update
 from tests.committed_statistics import KLL, THETA, blob, commit
+from tests.computed_statistics import compute_here
 from tests.kll_sketches import sketch_of
 from tests.widgets.blocks_of_parts import click, find_blocks, find_button, find_rows, find_texts
 from tests.widgets.conftest import HOSTILE, build_rows
@@ -166,6 +167,32 @@ def test_what_brings_everything_up_to_date(
     parts = blob(table, PARTITION_SKETCHES, 3, EMPTY, earlier)
     commit(catalog.load_table("db.hostile"), parts, snapshot_id=earlier.snapshot_id)
     assert request_update(fresh.refresh(), fresh.refresh().sketches()) == ComputeRequest(updates=True)
+
+
+def test_a_pair_alone_that_is_behind_is_brought_up_to_date(
+    catalog: SqlCatalog, catalog_properties: dict[str, str]
+) -> None:
+    rows = pa.table({"a": [1, 2, 3], "b": [1, 2, 3]})
+    created = catalog.create_table("db.pair", rows.schema)
+    created.append(rows)
+    compute_here(icestats.load("db.pair", catalog=catalog_properties), together=[("a", "b")]).commit()
+    created.append(rows)
+    for column in ("a", "b"):
+        compute_here(icestats.load("db.pair", catalog=catalog_properties), columns=[column], together=()).commit()
+    table = icestats.load("db.pair", catalog=catalog_properties)
+    (late,) = list_behind(table.schema, table.sketches())
+    assert (late["columns"], late["commits_behind"]) == (["a", "b"], 1)
+    assert request_update(table, table.sketches()) == ComputeRequest(updates=True)
+    explorer = table.explore()
+    try:
+        assert explorer.wait(60)
+        headline = explorer.parts["statistics"].blocks()[1]["text"]
+        assert headline.endswith("Behind: 1 statistic.")
+        assert describe_cost(ComputeRequest(updates=True), explorer.state).startswith("Reads 2 columns of 1 new file")
+    finally:
+        explorer.close()
+    table.refresh_statistics().commit()
+    assert not list_behind(table.schema, table.refresh().sketches())
 
 
 def test_the_button_says_what_it_reads(stale_table: icestats.Table) -> None:

@@ -30,6 +30,8 @@ MERGED = (
 """What `find_merged` finds."""
 ADDED_TO = "icestats.added-to"
 """Property of a Theta entry in metadata.json that was carried over from a file of `is_added_to`: the query's id."""
+CREATED_BY = "icestats.created-by"
+"""Property of a blob that a commit has carried over from a file of Trino's: that file's `created-by`."""
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
 _PRESTO_FORMAT_VERSION = 2
@@ -140,11 +142,9 @@ def find_statistics_users(
         age = ages.get(file.snapshot_id)
         if age is None or not _has_ndv(entry):
             return ()
-        field, own = (one.get(entry.field_ids[0]) for one in (metadata.schema, schema or metadata.schema))
-        # Spark is given the column's name of today, and looks for it among those that it reads the snapshot with.
-        is_renamed = field is not None and own is not None and own.name != field.name
+        field = metadata.schema.get(entry.field_ids[0])
         uses = {
-            "Spark": age.commits == 0 and not is_renamed and (field is None or is_found_by_spark(field.name)),
+            "Spark": age.commits == 0 and _is_looked_up(entry, metadata, schema),
             "Trino": age.commits in for_trino,
             "Impala": field is not None and field.type != "boolean" and newest.get(entry.field_ids) == age.commits,
         }
@@ -266,15 +266,21 @@ def _sum(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
 
 
-def find_listed_blobs(metadata: TableMetadata, snapshot: Snapshot | None) -> list[BlobMetadata]:
-    """Return the blobs that Spark's cost-based optimizer reads for a snapshot."""
+def find_listed_blobs(
+    metadata: TableMetadata, snapshot: Snapshot | None, schema: Schema | None = None
+) -> list[BlobMetadata]:
+    """Return the blobs that Spark's optimizer reads for a snapshot, given what it is read with, by default as today."""
     if snapshot is None:
         return []
-    listed = [blob for blob in _find_listed(metadata, snapshot) if blob.type == THETA]
-    columns = [metadata.schema.get(blob.field_ids[0]) if blob.field_ids else None for blob in listed]
-    return [
-        blob for blob, column in zip(listed, columns, strict=True) if column is None or is_found_by_spark(column.name)
-    ]
+    listed = (blob for blob in _find_listed(metadata, snapshot) if blob.type == THETA)
+    return [blob for blob in listed if not blob.field_ids or _is_looked_up(blob, metadata, schema)]
+
+
+def _is_looked_up(blob: BlobMetadata, metadata: TableMetadata, schema: Schema | None) -> bool:
+    """Whether Spark, which is given a column's name of today, finds it among those that it reads the snapshot with."""
+    field, own = (one.get(blob.field_ids[0]) for one in (metadata.schema, schema or metadata.schema))
+    is_renamed = field is not None and own is not None and own.name != field.name
+    return not is_renamed and (field is None or is_found_by_spark(field.name))
 
 
 def _find_listed(metadata: TableMetadata, snapshot: Snapshot) -> list[BlobMetadata]:
@@ -328,7 +334,9 @@ def find_partition_values(specs: Iterable[PartitionSpec | IcebergSpec]) -> froze
     return frozenset.intersection(*own) if own else frozenset()
 
 
-def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Finding]:
+def find_listed_traps(
+    metadata: TableMetadata, snapshot: Snapshot | None, schema: Schema | None = None
+) -> Iterator[Finding]:
     """Find listed statistics, of any type, that make queries fail in Spark.
 
     Parameters
@@ -337,6 +345,8 @@ def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Ite
         The table.
     snapshot : Snapshot or None
         The snapshot that is read.
+    schema : Schema, optional
+        What it is read with; by default the table's current one.
     """
     listed = [] if snapshot is None else _find_listed(metadata, snapshot)
     broken = [blob for blob in listed if _is_broken(blob, metadata)]
@@ -350,7 +360,7 @@ def find_listed_traps(metadata: TableMetadata, snapshot: Snapshot | None) -> Ite
             f"{len(broken):,} listed blobs, of field ids {ids}",
             "SET `spark.sql.iceberg.report-column-stats`=false",
         )
-    read = find_listed_blobs(metadata, snapshot)
+    read = find_listed_blobs(metadata, snapshot, schema)
     columns = [metadata.schema.get(blob.field_ids[0]) for blob in read if blob.field_ids]
     times = [column.name for column in columns if column is not None and column.type in ZONELESS_TIMES]
     if times:

@@ -18,6 +18,7 @@ from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import (
+    CREATED_BY,
     ENGINES,
     MERGED,
     count_ages,
@@ -128,9 +129,9 @@ class CommittedBlob:
 
         Trino hashes the 16 bytes of a uuid, as the specification says, Iceberg's Spark procedure its text. Presto
         writes a file of its own sketches alone, and does not compress them, as the others do. Who carries a blob over,
-        as Trino and icestats do, keeps its codec.
+        as Trino and icestats do, keeps its codec; icestats says where it comes from (`CREATED_BY`).
         """
-        if type_text == "uuid" and self.created_by.startswith("Trino"):
+        if type_text == "uuid" and self.blob.properties.get(CREATED_BY, self.created_by).startswith("Trino"):
             return "Trino"
         if self.created_by.startswith("presto-"):
             return "Presto"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from icestats.answers.text import counted, render_bytes
 from icestats.estimation.engine_statistics import list_engines
 from icestats.iceberg.metadata import Field
+from icestats.read.puffin.statistics_files import JOINT_STATISTICS
 from icestats_widgets.page.blocks import (
     Block,
     button,
@@ -23,7 +24,13 @@ from icestats_widgets.page.grid import Row, Seen
 from icestats_widgets.page.part import Part
 from icestats_widgets.parts.statistics_matrix import KINDS, OF_COLUMNS, OF_TABLE, Matrix, Standing
 from icestats_widgets.reading.computation import BUSY, Computation
-from icestats_widgets.reading.compute_request import UNCHANGED, ComputeRequest, describe_cost, request_update
+from icestats_widgets.reading.compute_request import (
+    UNCHANGED,
+    ComputeRequest,
+    describe_cost,
+    list_behind,
+    request_update,
+)
 from icestats_widgets.state import ExplorerState
 
 _MATRIX: tuple[dict[str, Any], ...] = (
@@ -166,11 +173,13 @@ class StatisticsPart(Part):
         ]
         said = [f"Missing: {'; '.join(kinds)}."] if kinds else []
         sketches = self.state.sketches
-        if self._counts["behind"]:
-            said.append(f"Behind: {counted(self._counts['behind'], 'statistic')}.")
+        late = [] if sketches is None else list_behind(self.state.table.schema, sketches)
+        count = self._counts["behind"] + sum(row["type"] == JOINT_STATISTICS for row in late)
+        if count:
+            said.append(f"Behind: {counted(count, 'statistic')}.")
         elif not kinds:
             said.append("Nothing is missing, nothing behind.")
-        elif sketches is not None and sketches.num_rows:
+        elif sketches is not None and sketches["commits_behind"].null_count < sketches.num_rows:
             said.append("What is committed is up to date.")
         return " ".join(said)
 

@@ -16,6 +16,7 @@ from icestats.read.puffin.statistics_age import count_ages
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
     FREQUENT_ITEMS,
+    JOINT_STATISTICS,
     KLL,
     MANIFEST_STATISTICS,
     PARTITION_SKETCHES,
@@ -31,7 +32,7 @@ from icestats_widgets.state import ExplorerState
 K, LG_K = 200, 12
 _VALUE_BYTES = 16
 """What a common value is taken to have."""
-_SCANNED = (THETA, KLL, FREQUENT_ITEMS, COLUMN_STATISTICS, PARTITION_SKETCHES)
+_SCANNED = (THETA, KLL, FREQUENT_ITEMS, COLUMN_STATISTICS, PARTITION_SKETCHES, JOINT_STATISTICS)
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def request_update(table: Table, sketches: pa.Table | None) -> ComputeRequest | 
         return ComputeRequest()
     manifests = ages.get((MANIFEST_STATISTICS, ""), {"commits_behind": 0})
     request = ComputeRequest(
-        table=any(age["commits_behind"] for (kind, _), age in ages.items() if kind in _SCANNED),
+        table=bool(list_behind(table.schema, sketches)),
         partitions=bool(nearest),
         manifests=bool(manifests["commits_behind"]),
         updates=True,
@@ -162,15 +163,23 @@ def find_partition_file_age(metadata: TableMetadata, snapshot: Snapshot | None) 
 
 
 def find_blob_ages(sketches: pa.Table) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the nearest blob of each type and column, a row of `schemas.SKETCHES`; blobs of the table under ""."""
+    """Return the nearest blob of each type and columns, a row of `schemas.SKETCHES`; blobs of the table under ""."""
     nearest: dict[tuple[str, str], dict[str, Any]] = {}
     for row in sketches.to_pylist():
-        if row["commits_behind"] is None or (len(row["columns"]) > 1 and row["type"] != MANIFEST_STATISTICS):
+        of_several = (MANIFEST_STATISTICS, JOINT_STATISTICS)
+        if row["commits_behind"] is None or (len(row["columns"]) > 1 and row["type"] not in of_several):
             continue
-        key = (row["type"], "" if row["type"] == MANIFEST_STATISTICS else "".join(row["columns"]))
+        key = (row["type"], "" if row["type"] == MANIFEST_STATISTICS else ", ".join(row["columns"]))
         if key not in nearest or row["commits_behind"] < nearest[key]["commits_behind"]:
             nearest[key] = row
     return nearest
+
+
+def list_behind(schema: Schema, sketches: pa.Table) -> list[dict[str, Any]]:
+    """Return those of `find_blob_ages` that a refresh would bring up to this snapshot: of top-level columns."""
+    known = {field.field_id for field in schema.top_level}
+    rows = (row for (kind, _), row in find_blob_ages(sketches).items() if kind in _SCANNED)
+    return [row for row in rows if row["commits_behind"] and known.issuperset(row["field_ids"])]
 
 
 UNCHANGED = "Nothing on the table changes before Commit."
@@ -212,9 +221,8 @@ def describe_cost(request: ComputeRequest, state: ExplorerState) -> str:
 
 
 def _describe_update(state: ExplorerState) -> str:
-    ages = {} if state.sketches is None else find_blob_ages(state.sketches)
-    behind = [age for (kind, _), age in ages.items() if kind in _SCANNED and age["commits_behind"]]
-    columns = len({"".join(age["columns"]) for age in behind})
+    behind = [] if state.sketches is None else list_behind(state.table.schema, state.sketches)
+    columns = len({name for age in behind for name in age["columns"]})
     oldest = max(behind, key=lambda age: age["commits_behind"], default=None)
     if oldest is None:
         return "finds nothing to read: what is committed is up to date"
