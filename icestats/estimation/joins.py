@@ -21,11 +21,9 @@ from icestats.iceberg.filters.row_filter import carry_over
 from icestats.iceberg.filters.value_sets import NUMBERS, All, Leaf
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
+from icestats.read.puffin.statistics_files import HASHED_ALIKE
 from icestats.scan.actual_rows import count_join_rows, find_key_type
 from icestats.stats.theta import ThetaSketch, describe_counting, estimate_common_values
-
-_HASHED_ALIKE = frozenset({"long", "double", "string"})
-"""Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +262,7 @@ def _has_same_items(left: str, right: str) -> bool:
 
 def _explain_hashing(left: JoinSide, right: JoinSide) -> str:
     """Return why the hashes of sketches of one type cannot be compared; nothing where they can."""
-    if left.type in _HASHED_ALIKE or (left.hashing and left.hashing == right.hashing):
+    if left.type in HASHED_ALIKE or (left.hashing and left.hashing == right.hashing):
         return ""
     side = next(side for side in (left, right) if side.hashing != "Iceberg")
     return (

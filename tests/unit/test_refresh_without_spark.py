@@ -183,7 +183,7 @@ def test_a_theta_sketch_that_its_ndv_contradicts_is_not_added_to(appended, catal
     assert found[1].snapshot_id == earlier.snapshot_id
 
 
-def test_a_theta_sketch_of_uuids_of_trino_s_is_not_added_to(catalog, catalog_properties):
+def test_a_theta_sketch_that_is_hashed_in_another_form_is_not_added_to(catalog, catalog_properties):
     """Trino keeps the kit's other blobs of a snapshot that it analyzes. Its hashes are of bytes, not of the text."""
     made = catalog.create_table("db.u", Schema(NestedField(1, "id", UUIDType())))
     made.append(pa.table({"id": pa.array([bytes([i] * 16) for i in range(9)], pa.uuid())}))
@@ -193,8 +193,9 @@ def test_a_theta_sketch_of_uuids_of_trino_s_is_not_added_to(catalog, catalog_pro
     storage, (field,) = opened._source.storage, opened.schema.columns
     blobs = CommittedBlobs(read_committed_blobs(storage, opened._source.metadata, opened.snapshot))
     assert read_committed_column(storage, blobs, field).snapshot_id == opened.snapshot.snapshot_id
-    trinos = CommittedBlobs(replace(one, created_by="Trino version 476") for one in blobs)
-    assert "its Theta sketch is Trino's" in read_committed_column(storage, trinos, field)
+    for writer, whose in (("Trino version 476", "Trino's"), ("presto-0.287", "Presto's")):
+        theirs = CommittedBlobs(replace(one, created_by=writer) for one in blobs)
+        assert f"its Theta sketch is {whose}" in read_committed_column(storage, theirs, field)
 
 
 def test_a_refresh_commits_where_the_snapshot_s_own_file_is_gone(appended, catalog_properties):

@@ -11,6 +11,7 @@ from icestats.iceberg.storage import FileReader
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
     FREQUENT_ITEMS,
+    HASHED_ALIKE,
     KLL,
     THETA,
     CommittedBlob,
@@ -124,8 +125,10 @@ def find_committed_sizes(storage: FileReader, blobs: CommittedBlobs, fields: Seq
 
 
 def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStatistics) -> str | None:
-    if found.find_hashing(figures.type) == "Trino":
-        return "its Theta sketch is Trino's, which hashes uuids in another form"
+    hashing = found.find_hashing(figures.type)
+    if hashing != "Iceberg" and figures.type not in HASHED_ALIKE:
+        whose = f"{hashing}'s" if hashing else "perhaps Presto's"
+        return f"its Theta sketch is {whose}, which hashes {figures.type} values in another form"
     said = found.blob.properties.get("ndv")
     if said in (None, str(theta.ndv), str(figures.count_distinct(theta))):
         return None

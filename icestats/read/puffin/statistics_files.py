@@ -96,6 +96,10 @@ class BlobRoom:
             self._known.add(place)
 
 
+HASHED_ALIKE = frozenset({"long", "double", "string"})
+"""Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedBlob:
     """A blob of a registered statistics file, and how old it is for the loaded snapshot."""
