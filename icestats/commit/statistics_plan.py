@@ -445,13 +445,13 @@ def _kept_entries(
     kept: list[BlobMetadata] = []
     taken = set(new_keys)
     for file in existing:
-        own = _mark_added_to(table, file.entry)
+        own = mark_added_to(table, file.entry)
         kept += [e for e in own if blob_key(e) not in taken and warnings.can_list(e)]
         taken |= {blob_key(e) for e in own}
     return kept
 
 
-def _mark_added_to(table: Table, file: StatisticsFile) -> tuple[BlobMetadata, ...]:
+def mark_added_to(table: Table, file: StatisticsFile) -> tuple[BlobMetadata, ...]:
     """Return a file's entries; the new file's name no longer says which query has made them."""
     snapshot = table.metadata.snapshot_by_id(file.snapshot_id)
     if snapshot is None or not is_added_to(snapshot, file):

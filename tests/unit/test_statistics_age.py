@@ -173,6 +173,16 @@ def test_a_sketch_that_trino_has_merged_across_other_changes_is_not_called_exact
     assert "exact but for hash collisions" in read_ndv(table)
 
 
+def test_a_sketch_that_trino_has_merged_is_known_as_such_when_it_is_restored(table):
+    commit(table, THETA)
+    table.delete("a < 5")
+    insert_as_trino(table, "q1")
+    commit(table, KLL)
+    open_table(table).remove_statistics(restore=True)
+    assert [row["type"] for row in open_table(table).sketches().to_pylist() if not row["commits_behind"]] == [THETA]
+    assert MERGED in read_ndv(table)
+
+
 @pytest.mark.parametrize("at", ["the same snapshot", "a later snapshot"])
 def test_a_sketch_that_trino_has_merged_is_known_as_such_when_carried_over(table, at):
     """The new file has the name of no query; a whole sketch that is carried stays one."""
