@@ -18,6 +18,7 @@ from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
     current_columns,
+    has_successor,
     list_further_paths,
     new_metadata_path,
     table_name,
@@ -28,6 +29,7 @@ from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, Sta
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_age import (
     ADDED_TO,
+    COMMITTED_LATE,
     THETA,
     TIME_TRAP,
     ZONELESS_TIMES,
@@ -231,6 +233,8 @@ def build_commit_plan(
     asked = request.listed_field_ids
     known = {one.field_ids for one in ([] if before is None else before.blobs) if one.type == THETA}
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, asked, known, warnings))]
+    if has_successor(table, request.snapshot_id):
+        listed = [replace(one, properties={**one.properties, COMMITTED_LATE: "true"}) for one in listed]
     kept = _kept_entries(table, [*existing, *earlier], new_keys, warnings)
     warnings.check_kept(kept, request.snapshot_id)
     after = StatisticsFile(
@@ -268,8 +272,13 @@ def _is_same(
         blob_key(blob): (replace(blob, offset=0), puffin.data[blob.offset : blob.offset + blob.length])
         for blob in puffin.blobs
     }
-    listed = {blob_key(entry): entry for entry in after.blobs}
-    return present == planned and listed == {blob_key(entry): entry for entry in existing[0].entry.blobs}
+    return present == planned and _list_entries(after) == _list_entries(existing[0].entry)
+
+
+def _list_entries(file: StatisticsFile) -> dict[BlobKey, BlobMetadata]:
+    """Return what a file lists, whenever it was committed."""
+    timely = ({k: v for k, v in one.properties.items() if k != COMMITTED_LATE} for one in file.blobs)
+    return {blob_key(one): replace(one, properties=said) for one, said in zip(file.blobs, timely, strict=True)}
 
 
 def _explain_effects(

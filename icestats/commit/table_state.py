@@ -116,6 +116,11 @@ def check_snapshot(table: Table, snapshot_id: int) -> None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {snapshot_id}: it may have expired")
 
 
+def has_successor(table: Table, snapshot_id: int) -> bool:
+    """Whether another snapshot of a table was made from a snapshot."""
+    return any(one.parent_snapshot_id == snapshot_id for one in table.metadata.snapshots)
+
+
 def warn_of_refusal(table: Table) -> tuple[str, ...]:
     """Return what a preview says where nothing can be committed to a table."""
     refusal = find_refusal(table)
@@ -279,9 +284,8 @@ def check_carried(blobs: Sequence[PuffinBlob], left: int, path: str) -> None:
 
 def read_carried(files: TableFiles, blob: PuffinBlob, path: str, footer: PuffinFooter) -> CarriedBlob:
     """Read a blob as it is stored. A sketch of Trino's says so from now on, as the new file is another writer's."""
-    made_by = footer.properties.get("created-by", "")
-    if blob.type == THETA and made_by.startswith("Trino"):
-        blob = replace(blob, properties={CREATED_BY: made_by, **blob.properties})
+    if blob.type == THETA and footer.properties.get("created-by", "").startswith("Trino"):
+        blob = replace(blob, properties={CREATED_BY: "Trino", **blob.properties})
     return CarriedBlob(blob, read_stored_blob(files, blob, path))
 
 

@@ -119,9 +119,10 @@ class ScannedPartitions:
     """By column name: the `max_size_bytes` that was asked for; without those of which none was."""
 
     @property
-    def k(self) -> int:
-        """The smallest k of a column."""
-        return min((k for k, _ in self.sizes.values()), default=DEFAULT_K)
+    def k(self) -> int | None:
+        """The smallest k of a column that has KLL sketches; None where none has."""
+        ranked = (name for name, found in self.columns.items() if any(one.kll for one in found.values()))
+        return min((self.sizes[name][0] for name in ranked), default=None)
 
     @property
     def lg_k(self) -> int:

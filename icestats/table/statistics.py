@@ -272,8 +272,9 @@ class Statistics:
         if by_partition is not None:
             kept = [sum(bool(one.theta) for one in partitions.values()) for partitions in by_partition.columns.values()]
             count = max(map(len, by_partition.columns.values()), default=0)
+            within = "NDV only" if by_partition.k is None else f"within {find_rank_error(by_partition.k):.2%}"
             brings += (
-                f", of partitions within {find_rank_error(by_partition.k):.2%} "
+                f", of partitions {within} "
                 f"({max(kept, default=0):,} of {counted(count, 'partition')}, "
                 f"{sum(map(bool, kept)):,} of {counted(len(kept), 'column')})"
             )
@@ -301,7 +302,8 @@ class Statistics:
             lines = [f"{title}, from its metadata"]
         if found.by_partition is not None:
             count = max((len(partitions) for partitions in found.by_partition.columns.values()), default=0)
-            lines.append(f"  by partition: {count:,}, lg_k {found.by_partition.lg_k}, k {found.by_partition.k}")
+            k = "" if found.by_partition.k is None else f", k {found.by_partition.k}"
+            lines.append(f"  by partition: {count:,}, lg_k {found.by_partition.lg_k}{k}")
             lines += [f"  {found.by_partition.left_out}"] if found.by_partition.left_out else []
         if found.scan_reason is not None:
             lines.append(f"  read by {found.scanned_by}'s own scan, the slower way: {found.scan_reason}")

@@ -20,7 +20,7 @@ from icestats.iceberg.metadata import Field
 from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import prepare_scan
-from icestats.stats.kll import KllSketch
+from icestats.stats.kll import KllSketch, find_rank_error
 from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, find_default_limit
 from icestats.stats.table_statistics import PartitionKey
 from icestats.table.statistics import Statistics, choose_sizes
@@ -248,3 +248,21 @@ def test_the_largest_sizes_that_fit_are_chosen(load):
     sizes = [choose_size(fields, counts, limit, k=1_000, lg_k=12) for limit in (10**9, 10**6, 10**5, 0)]
     assert [(size.k, size.lg_k) for size in sizes] == sorted(((s.k, s.lg_k) for s in sizes), reverse=True)
     assert (sizes[0].k, sizes[-1].k) == (1_000, 32)
+
+
+def test_the_first_line_says_how_accurate_the_histograms_are_that_come(catalog, catalog_properties):
+    """A binary column has no histogram, of the table or of partitions: its sizes say nothing of others'."""
+    rows = pa.table({"day": [1, 1, 2], "v": [1, 2, 3], "b": pa.array([b"a", b"b", b"c"])})
+    created = catalog.create_table("db.binary", rows.schema)
+    with created.update_spec() as update:
+        update.add_identity("day")
+    created.append(rows)
+    table = icestats.load("db.binary", catalog=catalog_properties)
+    found = compute_here(table, columns=["v", "b"], by_partition=True).found
+    sized = replace(found.by_partition, sizes={"v": (200, 9), "b": (8, 9)})
+    brings = [
+        str(Statistics(table._source, replace(found, by_partition=one, table_size_bytes=1)).commit(dry_run=True))
+        for one in (sized, replace(sized, columns={"b": sized.columns["b"]}))
+    ]
+    assert f"of partitions within {find_rank_error(200):.2%} (2 of 2 partitions, 2 of 2 columns)" in brings[0]
+    assert "of partitions NDV only (2 of 2 partitions, 1 of 1 column)" in brings[1]

@@ -173,6 +173,26 @@ def test_a_sketch_that_trino_has_merged_across_other_changes_is_not_called_exact
     assert "exact but for hash collisions" in read_ndv(table)
 
 
+@pytest.mark.parametrize("planned", ["before the INSERT", "after it"])
+def test_a_sketch_that_comes_after_trino_s_insert_was_not_merged_with(table, planned):
+    """What was computed meanwhile is of the snapshot between them; the INSERT has merged with an earlier one."""
+    commit(table, THETA)
+    table.append(ROWS)
+    between = table.refresh().current_snapshot()
+    ndv = NewBlob(THETA, (1,), between.snapshot_id, between.sequence_number, ThetaSketch().to_bytes(), {"ndv": "0"})
+    plan = prepare_commit(table, [ndv])
+    insert_as_trino(table, "q1")
+    assert MERGED in read_ndv(table)
+    if planned == "after it":
+        plan = prepare_commit(table.refresh(), [ndv], snapshot_id=between.snapshot_id)
+    commit_statistics(plan)
+    assert MERGED in read_ndv(table)
+    again = prepare_commit(table.refresh(), [ndv], snapshot_id=between.snapshot_id)
+    assert not again.is_new
+    insert_as_trino(table, "q2")
+    assert MERGED in read_ndv(table)
+
+
 def test_a_sketch_that_trino_has_merged_is_known_as_such_when_it_is_restored(table):
     commit(table, THETA)
     table.delete("a < 5")

@@ -30,8 +30,10 @@ MERGED = (
 """What `find_merged` finds."""
 ADDED_TO = "icestats.added-to"
 """Property of a Theta entry in metadata.json that was carried over from a file of `is_added_to`: the query's id."""
+COMMITTED_LATE = "icestats.committed-late"
+"""Property of an entry that was committed when a later snapshot was there: no write before it has merged with it."""
 CREATED_BY = "icestats.created-by"
-"""Property of a blob that a commit has carried over from a file of Trino's: that file's `created-by`."""
+"""Property of a sketch that a commit has carried over from a file of Trino's: "Trino"."""
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
 _PRESTO_FORMAT_VERSION = 2
@@ -201,7 +203,7 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
         widened = {field_ids for field_ids in added if before.get(field_ids) != types.get(field_ids)}
         broken = added - (whole - uuids - widened)
         merged |= {(snapshot_id, field_ids) for field_ids in broken}
-        whole = own - broken
+        whole = own - broken - {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
     return merged | (marked - judged)
 
 
