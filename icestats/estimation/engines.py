@@ -169,4 +169,5 @@ def find_traps(reader: SnapshotReader, question: Question, found: Sequence[Sourc
 
 def _is_zeroed(leaf: Leaf) -> bool:
     points = leaf.values.points
-    return bool(points) and not leaf.values.ranges and is_zeroed_by_spark(leaf.type, len(points))
+    is_equality = bool(points) and not leaf.values.ranges and not leaf.values.has_null
+    return is_equality and is_zeroed_by_spark(leaf.type, len(points))

@@ -262,8 +262,16 @@ def _has_same_items(left: str, right: str) -> bool:
 
 def _explain_hashing(left: JoinSide, right: JoinSide) -> str:
     """Return why the hashes of sketches of one type cannot be compared; nothing where they can."""
-    if left.type in HASHED_ALIKE or (left.hashing and left.hashing == right.hashing):
+    if left.type in HASHED_ALIKE or (left.hashing == right.hashing and left.hashing in ("Iceberg", "Presto")):
         return ""
+    if left.hashing == right.hashing == "Trino" and left.theta is not None and right.theta is not None:
+        # Its files may have copies of others' sketches. What is in both was hashed in one form.
+        if not min(left.theta.ndv, right.theta.ndv) or estimate_common_values(left.theta, right.theta).estimate:
+            return ""
+        return (
+            f"the sketches of {left.name} and {right.name} have no {left.type} in common, or one of them is not "
+            "Trino's but copied into its file, and hashed in another form: compute both again"
+        )
     side = next(side for side in (left, right) if side.hashing != "Iceberg")
     return (
         f"the sketch of {side.name} {'is' if side.hashing else 'may be'} {side.hashing or 'Presto'}'s, which hashes "

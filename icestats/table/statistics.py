@@ -272,7 +272,8 @@ class Statistics:
         if by_partition is not None:
             kept = [sum(bool(one.theta) for one in partitions.values()) for partitions in by_partition.columns.values()]
             count = max(map(len, by_partition.columns.values()), default=0)
-            within = "NDV only" if by_partition.k is None else f"within {find_rank_error(by_partition.k):.2%}"
+            within = "NDV only" if any(kept) else "nothing"
+            within = within if by_partition.k is None else f"within {find_rank_error(by_partition.k):.2%}"
             brings += (
                 f", of partitions {within} "
                 f"({max(kept, default=0):,} of {counted(count, 'partition')}, "

@@ -275,6 +275,7 @@ def test_the_trap_is_said_of_the_filters_that_spark_estimates_no_rows_for(spark,
     table = icestats.load(name)
     assert "here v, w. " in table.export("spark")
     filters = {"p = 1": 250, "v = 1": 0, "w = 1": 0, "p = 1 and v = 1": 0, "p = 1 or v = 1": 0, '"1st" = 1': 1_000}
+    filters |= {"v = 1 or v is null": 1_000}
     for text, rows in filters.items():
         found = table.estimate(text, engines=True, spark=spark)
         if text[0] != '"' or spark.version >= "4":

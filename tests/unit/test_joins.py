@@ -204,6 +204,11 @@ def test_a_sketch_of_uuids_of_trino_s_is_not_compared_with_one_of_spark_s(
         assert own.estimate_join(own, "id")["join-theta"].rows == 100
         commit(theirs.refresh(), blob(theirs, "x-other", 1, b"other"))
         theirs.append(theirs.scan(limit=0).to_arrow())
+    copied = local_path(catalog.load_table("db.own").metadata.statistics[0].statistics_path)
+    copied.write_bytes(copied.read_bytes().replace(created_by().encode(), b"Trino v".ljust(len(created_by()))))
+    own = icestats.load("db.own", catalog=catalog_properties)
+    assert "copied into its file" in (own.estimate_join(trinos, "id")["join-theta"].reason or "")
+    assert own.estimate_join(own, "id")["join-theta"].rows == 100
 
 
 def test_a_join_of_a_table_without_sketches_is_unknown_but_can_be_counted(

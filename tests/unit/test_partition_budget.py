@@ -259,10 +259,12 @@ def test_the_first_line_says_how_accurate_the_histograms_are_that_come(catalog, 
     created.append(rows)
     table = icestats.load("db.binary", catalog=catalog_properties)
     found = compute_here(table, columns=["v", "b"], by_partition=True).found
+    bare = {"b": {key: replace(one, theta=b"") for key, one in found.by_partition.columns["b"].items()}}
     sized = replace(found.by_partition, sizes={"v": (200, 9), "b": (8, 9)})
     brings = [
         str(Statistics(table._source, replace(found, by_partition=one, table_size_bytes=1)).commit(dry_run=True))
-        for one in (sized, replace(sized, columns={"b": sized.columns["b"]}))
+        for one in (sized, replace(sized, columns={"b": sized.columns["b"]}), replace(sized, columns=bare))
     ]
     assert f"of partitions within {find_rank_error(200):.2%} (2 of 2 partitions, 2 of 2 columns)" in brings[0]
     assert "of partitions NDV only (2 of 2 partitions, 1 of 1 column)" in brings[1]
+    assert "of partitions nothing (0 of 2 partitions, 0 of 1 column)" in brings[2]
