@@ -75,22 +75,25 @@ def read_earlier(
         taken |= {blob_key(entry): age(entry) for entry in file.entry.blobs}
         taken |= {blob_key(held.blob): age(held.blob) for held in file.blobs}
     taken |= dict.fromkeys(asked, 0)
+    listed = {blob_key(one) for file in existing for one in file.entry.blobs}
     found: list[ExistingFile] = []
     unread: list[str] = []
     left = MOST_CARRIED_BYTES - sum(len(held.stored) for file in existing for held in file.blobs)
     carried_files = {checksum for file in existing for checksum in _carried_files(file.properties)}
     for entry in _ancestors_files(table, ages):
-        files, path = TableFiles(table.io), entry.statistics_path
+        path = entry.statistics_path
         if (checksum := f"{crc32(path.encode()):08x}") in carried_files:
             continue
         try:
-            footer = read_puffin_footer(files, path)
+            footer = read_puffin_footer(TableFiles(table.io), path)
             blobs_there = [b for b in footer.blobs if b.type not in _NEVER_CARRIED]
             # Somebody may have committed to an ancestor after its descendants: a farther file may have what is nearer.
-            lacking = [b for b in blobs_there if age(b) < taken.get(blob_key(b), len(ages) + 1)]
+            # Nothing that is not listed replaces what is: engines would lose an NDV.
+            kept = dict.fromkeys(listed - {blob_key(one) for one in entry.blobs}, -1)
+            lacking = [b for b in blobs_there if age(b) < {**taken, **kept}.get(blob_key(b), len(ages) + 1)]
             wanted = [b for b in lacking if columns.keys() >= set(b.field_ids)]
             check_carried(wanted, left, path)
-            blobs = tuple(read_carried(files, blob, path, footer) for blob in wanted)
+            file = read_carried(table, entry, footer, wanted)
         except MetadataError as error:
             refuse_storage_failure(error, _UNREAD)
             unread.append(str(error))
@@ -101,8 +104,9 @@ def read_earlier(
             existing = [_without(file, carried) for file in existing]
             found = [_without(file, carried) for file in found]
         taken |= carried
-        listed = tuple(listed for listed in entry.blobs if blob_key(listed) in carried)
-        found.append(ExistingFile(replace(entry, blobs=listed), blobs, {}))
+        entries = tuple(one for one in file.entry.blobs if blob_key(one) in carried)
+        listed |= {blob_key(one) for one in entries}
+        found.append(ExistingFile(replace(entry, blobs=entries), file.blobs, {}))
         # A column that was dropped may come back: the file is looked at again then.
         carried_files |= {*([checksum] if len(wanted) == len(lacking) else []), *_carried_files(footer.properties)}
     return list(existing), found, tuple(unread), " ".join(sorted(carried_files))

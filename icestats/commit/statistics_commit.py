@@ -68,6 +68,7 @@ def prepare_commit(
     *,
     snapshot_id: int | None = None,
     list_ndv: Collection[str | int] | None = None,
+    as_listed: bool = False,
     keep_earlier: bool = True,
 ) -> CommitPlan:
     """Plan the commit of blobs to a snapshot's statistics file. Nothing is written.
@@ -84,6 +85,9 @@ def prepare_commit(
     list_ndv : collection of str or int, optional
         The columns whose NDV metadata.json lists, so that engines see it, by name in the current schema or by field id;
         by default all that have a Theta sketch here. Columns listed by others stay listed.
+    as_listed : bool
+        Whether `list_ndv` is for columns only that the snapshot's file does not have when it is committed: what it
+        lists of others then stays listed, and no more of them.
     keep_earlier : bool
         Whether the file also gets the nearest blob of each other kind and field that ancestors of the snapshot have,
         byte for byte, with the snapshot that it was made for, and stays listed where it was. Engines look into one file
@@ -124,7 +128,7 @@ def prepare_commit(
     for blob in blobs:
         if blob.snapshot_id != snapshot_id:
             raise CallError(f"a {blob.type} blob is for snapshot {blob.snapshot_id}, expected {snapshot_id}")
-    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed, keep_earlier))
+    return _prepare(table, CommitRequest(snapshot_id, tuple(blobs), listed, keep_earlier, as_listed))
 
 
 def commit_statistics(
@@ -310,7 +314,8 @@ def _renew(plan: CommitPlan, *, first: bool) -> CommitPlan:
     first = first and metadata_folder(table.metadata) == metadata_folder(plan.table.metadata)
     same = find_statistics(table, plan.snapshot_id) == plan.before
     partitions = plan.partitions and plan.partitions.renew(table, first=first)
-    is_late = any(COMMITTED_LATE in entry.properties for entry in plan.after.blobs)
+    asked = {blob_key(blob) for blob in plan.request.blobs}
+    is_late = any(COMMITTED_LATE in entry.properties for entry in plan.after.blobs if blob_key(entry) in asked)
     same = same and is_late == has_successor(table, plan.snapshot_id)
     if first and same and table.metadata.current_schema_id == plan.current_schema_id:
         return replace(plan, table=table, partitions=partitions)

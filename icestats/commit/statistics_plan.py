@@ -28,13 +28,11 @@ from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_age import (
-    ADDED_TO,
     COMMITTED_LATE,
     THETA,
     TIME_TRAP,
     ZONELESS_TIMES,
     find_partition_values,
-    is_added_to,
     is_found_by_spark,
     is_zeroed_by_spark,
     list_ndv_fields,
@@ -59,6 +57,8 @@ class CommitRequest:
     """Fields whose Theta sketch is listed in metadata.json; None for all."""
     keep_earlier: bool = True
     """Whether the file gets the blobs that ancestors' files have, of what it has not itself."""
+    as_listed: bool = False
+    """Whether what the snapshot's file lists stays so, whatever these fields are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +230,14 @@ def build_commit_plan(
         warnings.add(f"{further} is of this snapshot too: the new file takes its place as well")
     for reason in unread:
         warnings.add(f"an ancestor's statistics are not carried forward: {reason}")
-    asked = request.listed_field_ids
     known = {one.field_ids for one in ([] if before is None else before.blobs) if one.type == THETA}
+    asked = request.listed_field_ids
+    if request.as_listed and asked is not None:
+        asked = asked.difference(*(fields for kind, fields in present if kind == THETA)).union(*known)
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, asked, known, warnings))]
     if has_successor(table, request.snapshot_id):
         listed = [replace(one, properties={**one.properties, COMMITTED_LATE: "true"}) for one in listed]
-    kept = _kept_entries(table, [*existing, *earlier], new_keys, warnings)
+    kept = _kept_entries([*existing, *earlier], new_keys, warnings)
     warnings.check_kept(kept, request.snapshot_id)
     after = StatisticsFile(
         request.snapshot_id,
@@ -448,28 +450,14 @@ def _sort_existing(
     return carried, tuple(replaced)
 
 
-def _kept_entries(
-    table: Table, existing: Sequence[ExistingFile], new_keys: set[BlobKey], warnings: _Warnings
-) -> list[BlobMetadata]:
+def _kept_entries(existing: Sequence[ExistingFile], new_keys: set[BlobKey], warnings: _Warnings) -> list[BlobMetadata]:
     kept: list[BlobMetadata] = []
     taken = set(new_keys)
     for file in existing:
-        own = mark_added_to(table, file.entry)
+        own = file.entry.blobs
         kept += [e for e in own if blob_key(e) not in taken and warnings.can_list(e)]
         taken |= {blob_key(e) for e in own}
     return kept
-
-
-def mark_added_to(table: Table, file: StatisticsFile) -> tuple[BlobMetadata, ...]:
-    """Return a file's entries; the new file's name no longer says which query has made them."""
-    snapshot = table.metadata.snapshot_by_id(file.snapshot_id)
-    if snapshot is None or not is_added_to(snapshot, file):
-        return file.blobs
-    mark = {ADDED_TO: str(snapshot.summary["trino_query_id"])} if snapshot.summary else {}
-    return tuple(
-        replace(e, properties={**e.properties, **mark}) if e.type == THETA and e.snapshot_id == file.snapshot_id else e
-        for e in file.blobs
-    )
 
 
 def _list_new(

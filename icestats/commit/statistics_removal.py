@@ -28,7 +28,7 @@ from icestats.commit.registration import (
 )
 from icestats.commit.replayed_statistics import Content, Course, advance, read_content
 from icestats.commit.statistics_commit import commit_due
-from icestats.commit.statistics_plan import entry_text, explain_trap, mark_added_to
+from icestats.commit.statistics_plan import entry_text, explain_trap
 from icestats.commit.table_state import (
     COPY_OF,
     MOST_CARRIED_BYTES,
@@ -42,6 +42,7 @@ from icestats.commit.table_state import (
     list_further_paths,
     list_partition_statistics,
     list_statistics,
+    mark_added_to,
     name_original,
     new_metadata_path,
     read_existing,
@@ -279,7 +280,7 @@ def _copy(table: Table, old: Entry | None) -> tuple[Entry, bytes] | None:
     suffix = f"{COPY_OF}{name_original(old.statistics_path)}{suffix}"
     path = new_metadata_path(table, f"{prefix}{old.snapshot_id}-", suffix)
     if isinstance(old, StatisticsFile):
-        old = replace(old, blobs=mark_added_to(table, old))
+        old = mark_added_to(table, old)
     return replace(old, statistics_path=path), data
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 from pydantic import ValidationError as PydanticValidationError
@@ -36,7 +36,7 @@ from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, Sta
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import read_range, reading, size_of
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
-from icestats.read.puffin.statistics_age import CREATED_BY, THETA
+from icestats.read.puffin.statistics_age import ADDED_TO, CREATED_BY, THETA, is_added_to
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -59,6 +59,9 @@ _UNREAD = (
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
 _LOCKS = "engine.hive.lock-enabled"
+
+
+_Blob = TypeVar("_Blob", PuffinBlob, BlobMetadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,11 +285,35 @@ def check_carried(blobs: Sequence[PuffinBlob], left: int, path: str) -> None:
         )
 
 
-def read_carried(files: TableFiles, blob: PuffinBlob, path: str, footer: PuffinFooter) -> CarriedBlob:
-    """Read a blob as it is stored. A sketch of Trino's says so from now on, as the new file is another writer's."""
-    if blob.type == THETA and footer.properties.get("created-by", "").startswith("Trino"):
-        blob = replace(blob, properties={CREATED_BY: "Trino", **blob.properties})
-    return CarriedBlob(blob, read_stored_blob(files, blob, path))
+def read_carried(
+    table: Table, entry: StatisticsFile, footer: PuffinFooter, blobs: Sequence[PuffinBlob]
+) -> ExistingFile:
+    """Read blobs of a file as they are stored, marked with what a new file's name and writer tell of them no more."""
+    files, path = TableFiles(table.io), entry.statistics_path
+    marks = {CREATED_BY: "Trino"} if footer.properties.get("created-by", "").startswith("Trino") else {}
+    added = _find_query(table, entry)
+    carried = [CarriedBlob(_mark(_mark(b, marks), added, entry), read_stored_blob(files, b, path)) for b in blobs]
+    return ExistingFile(mark_added_to(table, entry), tuple(carried), footer.properties)
+
+
+def mark_added_to(table: Table, file: StatisticsFile) -> StatisticsFile:
+    """Return a file's entry with marks on what Trino has added to, which the name of another file does not tell."""
+    added = _find_query(table, file)
+    return replace(file, blobs=tuple(_mark(entry, added, file) for entry in file.blobs)) if added else file
+
+
+def _find_query(table: Table, file: StatisticsFile) -> dict[str, str]:
+    snapshot = table.metadata.snapshot_by_id(file.snapshot_id)
+    if snapshot is None or snapshot.summary is None or not is_added_to(snapshot, file):
+        return {}
+    return {ADDED_TO: str(snapshot.summary["trino_query_id"])}
+
+
+def _mark(blob: _Blob, marks: Mapping[str, str], file: StatisticsFile | None = None) -> _Blob:
+    """Return a sketch with properties that it does not have yet, where a file is given only one of its own snapshot."""
+    if not marks or blob.type != THETA or (file is not None and blob.snapshot_id != file.snapshot_id):
+        return blob
+    return replace(blob, properties={**marks, **blob.properties})
 
 
 def check_existing(table: Table, snapshot_id: int) -> None:
@@ -308,11 +335,9 @@ def read_existing(table: Table, entry: StatisticsFile, left: int = MOST_CARRIED_
     UnsupportedError
         It is encrypted.
     """
-    path, files = entry.statistics_path, TableFiles(table.io)
-    with _explained(path):
+    with _explained(entry.statistics_path):
         footer = _read_footer(table, entry, left)
-        blobs = tuple(read_carried(files, blob, path, footer) for blob in footer.blobs)
-    return ExistingFile(entry, blobs, footer.properties)
+        return read_carried(table, entry, footer, footer.blobs)
 
 
 def _read_footer(table: Table, entry: StatisticsFile, left: int) -> PuffinFooter:

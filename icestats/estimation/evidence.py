@@ -445,13 +445,13 @@ class Evidence:
         notes = self._find_age(found.blob.snapshot_id, found.commits_behind or 0).describe(field.name)
         if found.is_merged:
             notes += (f"the sketch of {field.name} is one that {MERGED}",)
-        earlier_type = self._find_earlier_type(field, found.blob.snapshot_id)
+        earlier_type = self._find_earlier_type(field, found)
         return DistinctValues(theta, found.blob.length, notes, earlier_type, found.find_hashing(field.type))
 
-    def _find_earlier_type(self, field: Field, snapshot_id: int) -> str:
-        """Return another type that a column's sketch of a snapshot may be of; nothing where there is none."""
+    def _find_earlier_type(self, field: Field, sketch: CommittedBlob) -> str:
+        """Return another type that a column's sketch may be of; nothing where there is none."""
         source = self.reader.source
-        stated = find_stated_type(source.storage, self.reader.usable_blobs, field, snapshot_id)
+        stated = find_stated_type(source.storage, self.reader.usable_blobs, sketch)
         known = [schema.get(field.field_id) for schema in source.metadata.schemas.values()]
         types = {one.type for one in known if one is not None} if stated is None else {stated}
         now = field.type.partition("(")[0]

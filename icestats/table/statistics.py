@@ -288,11 +288,17 @@ class Statistics:
 
         # Names are those of the schema that was read with, which the table's current one need not have.
         own = self.found.columns
+        as_listed = list_ndv is None and self.unlisted is not None
         if list_ndv is None and self.unlisted is not None:
             list_ndv = [name for name in own if name not in self.unlisted]
-        listed = None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv]
-        snapshot_id = self.found.snapshot_id
-        return prepare_commit(table, blobs, snapshot_id=snapshot_id, list_ndv=listed, keep_earlier=keep_earlier)
+        return prepare_commit(
+            table,
+            blobs,
+            snapshot_id=self.found.snapshot_id,
+            list_ndv=None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv],
+            as_listed=as_listed,
+            keep_earlier=keep_earlier,
+        )
 
     def __repr__(self) -> str:
         found = self.found

@@ -210,6 +210,21 @@ def test_siblings_have_no_part_in_it(table):
     assert stored(table, tip.snapshot_id) == {(KLL, (1,)): b"kll"}
 
 
+def test_a_sketch_that_is_not_listed_takes_the_place_of_none_that_is(table):
+    """A commit for an earlier snapshot left it out; engines would lose the NDV by a commit of other kinds."""
+    first = table.refresh().current_snapshot()
+    commit(table, theta(table, 1, ndv="4"))
+    append(table)
+    between = table.refresh().current_snapshot()
+    append(table)
+    commit(table, kll(table, 1))
+    made = blob(table, THETA, 1, b"theta", between, ndv="5")
+    commit_statistics(prepare_commit(table, [made], snapshot_id=between.snapshot_id, list_ndv=[]))
+    commit(table, kll(table, 2))
+    assert listed(table) == [(THETA, (1,), "4")] * 2
+    assert made_for(table)[THETA, (1,)][0] == first.snapshot_id
+
+
 def test_a_commit_of_one_kind_hides_no_other(table):
     """A person sees each kind with its own age, wherever it is read from."""
     commit(table, theta(table, 1), theta(table, 2, ndv="2"))

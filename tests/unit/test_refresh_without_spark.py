@@ -209,3 +209,29 @@ def test_a_refresh_commits_where_the_snapshot_s_own_file_is_gone(appended, catal
     refreshed = again.refresh_statistics()
     assert set(refreshed.added_to.values()) == {opened.snapshot.snapshot_id}
     assert refreshed.commit().committed
+
+
+def test_a_refresh_lists_what_others_have_listed_since_it_was_made(appended, catalog_properties):
+    """A scan may take minutes, in which ANALYZE of Trino lists an NDV, or a person takes one out."""
+    table = icestats.load("db.t", catalog=catalog_properties)
+    found = table.refresh_statistics(columns=["id", "name"])
+    others = [blob(appended, THETA, field_id, ThetaSketch().to_bytes(), ndv="0") for field_id in (1, 2)]
+    commit(appended, *others, list_ndv=["name"])
+    found.commit()
+    (entry,) = (one for one in appended.refresh().metadata.statistics if one.snapshot_id == table.snapshot.snapshot_id)
+    assert [one.fields for one in entry.blob_metadata] == [[2]]
+    found = table.refresh().refresh_statistics()
+    found.commit(list_ndv=[])
+    commit(appended, *others)
+    found.commit()
+    (entry,) = (one for one in appended.refresh().metadata.statistics if one.snapshot_id == table.snapshot.snapshot_id)
+    assert [one.fields for one in entry.blob_metadata] == [[1], [2]]
+
+
+def test_statistics_of_one_snapshot_in_two_files_are_not_taken_for_one(appended, catalog_properties):
+    """Such as a sketch that Spark's procedure made of the snapshot's own types, and the kit's, of today's."""
+    opened = icestats.load("db.t", catalog=catalog_properties)
+    blobs = read_committed_blobs(opened._source.storage, opened._source.metadata, opened.snapshot)
+    split = [one if one.blob.type == THETA else replace(one, statistics_path="another") for one in blobs]
+    found = read_committed_column(opened._source.storage, CommittedBlobs(split), opened.schema.find("id"))
+    assert "lack the KLL sketch" in found

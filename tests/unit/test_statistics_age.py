@@ -193,6 +193,34 @@ def test_a_sketch_that_comes_after_trino_s_insert_was_not_merged_with(table, pla
     assert MERGED in read_ndv(table)
 
 
+def test_a_late_sketch_is_known_beside_one_that_was_late_already(table):
+    """What is carried over has the mark of its own commit."""
+    commit(table, THETA)
+    first = table.refresh().current_snapshot()
+    table.append(ROWS)
+    between = table.refresh().current_snapshot()
+    blobs = [NewBlob(THETA, (2,), first.snapshot_id, first.sequence_number, ThetaSketch().to_bytes(), {"ndv": "0"})]
+    commit_statistics(prepare_commit(table, blobs, snapshot_id=first.snapshot_id))
+    blobs = [NewBlob(THETA, (1,), between.snapshot_id, between.sequence_number, ThetaSketch().to_bytes(), {"ndv": "0"})]
+    plan = prepare_commit(table.refresh(), blobs)
+    insert_as_trino(table, "q1")
+    commit_statistics(plan)
+    assert MERGED in read_ndv(table)
+
+
+def test_a_sketch_that_trino_has_merged_is_known_as_such_when_trino_copies_it(table):
+    """Its ANALYZE of other columns keeps what the footer says of a sketch."""
+    commit(table, THETA)
+    table.delete("a < 5")
+    insert_as_trino(table, "q1")
+    commit(table, KLL)
+    made = table.refresh().metadata.statistics[-1]
+    with table.update_statistics() as update:
+        bare = [one.model_copy(update={"properties": {"ndv": "10"}}) for one in made.blob_metadata]
+        update.set_statistics(made.model_copy(update={"blob_metadata": bare}))
+    assert MERGED in read_ndv(table)
+
+
 def test_a_sketch_that_trino_has_merged_is_known_as_such_when_it_is_restored(table):
     commit(table, THETA)
     table.delete("a < 5")

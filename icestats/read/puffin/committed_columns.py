@@ -77,12 +77,14 @@ def read_committed_column(storage: FileReader, blobs: CommittedBlobs, field: Fie
     """
     item_type = item_type_of(field.type)
     wanted = (THETA, COLUMN_STATISTICS, FREQUENT_ITEMS, *(() if item_type is None else (KLL,)))
-    by_snapshot: dict[int, dict[str, CommittedBlob]] = {}
+    # What is of one snapshot in two files may have been made when the column had two types.
+    by_place: dict[tuple[int, str], dict[str, CommittedBlob]] = {}
     for found in blobs.by_columns.get((field.field_id,), ()):
-        by_snapshot.setdefault(found.blob.snapshot_id, {}).setdefault(found.blob.type, found)
-    if not by_snapshot:
+        place = found.blob.snapshot_id, found.statistics_path
+        by_place.setdefault(place, {}).setdefault(found.blob.type, found)
+    if not by_place:
         return "nothing has been committed for it"
-    whole = next((found for found in by_snapshot.values() if all(kind in found for kind in wanted)), None)
+    whole = next((found for found in by_place.values() if all(kind in found for kind in wanted)), None)
     if whole is None:
         return "its committed statistics lack the KLL sketch, the frequent items or the column statistics"
     figures = whole[COLUMN_STATISTICS].read(

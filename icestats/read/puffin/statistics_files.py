@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
-from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
+from icestats.iceberg.metadata import BlobMetadata, Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
 from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import (
+    ADDED_TO,
     CREATED_BY,
     ENGINES,
     MERGED,
@@ -278,9 +279,15 @@ def read_committed_blobs(
                 rows_behind=None if age is None else age.rows,
                 engines=tuple(engine for engine in ENGINES if engine in users),
                 created_by=footer.properties.get("created-by", ""),
-                is_merged=blob.type == THETA and (blob.snapshot_id, blob.field_ids) in merged,
+                is_merged=blob.type == THETA
+                and ((blob.snapshot_id, blob.field_ids) in merged or _is_marked(blob, entry)),
                 room=room,
             )
+
+
+def _is_marked(blob: PuffinBlob, entry: BlobMetadata | None) -> bool:
+    """Whether Trino has added to a sketch, and its entry says so no more, as Trino has copied it since."""
+    return ADDED_TO in blob.properties and (entry is None or ADDED_TO not in entry.properties)
 
 
 def _find_refusal(path: str, number: int, blob_count: int, file_count: int) -> MetadataError | None:
@@ -374,17 +381,20 @@ def find_nearest(blobs: CommittedBlobs, blob_type: str, field: Field) -> Committ
     return found
 
 
-def find_stated_type(storage: FileReader, blobs: CommittedBlobs, field: Field, snapshot_id: int) -> str | None:
-    """Return the type of a column's values as its statistics of a snapshot state it; None: they do not.
+def find_stated_type(storage: FileReader, blobs: CommittedBlobs, sketch: CommittedBlob) -> str | None:
+    """Return the type of a sketch's values as the column statistics beside it state it; None: they do not.
+
+    Those of the same snapshot in another file may have been made when the column had another type.
 
     Raises
     ------
     PuffinFormatError
         The blob is damaged.
     """
-    for found in blobs.by_columns.get((field.field_id,), ()):
-        if found.blob.snapshot_id == snapshot_id and found.blob.type == COLUMN_STATISTICS:
-            column = found.read(storage, _NO_COLUMNS, read_column_statistics).get(field.field_id)
+    place = sketch.blob.snapshot_id, sketch.statistics_path
+    for found in blobs.by_columns.get(sketch.blob.field_ids, ()):
+        if found.blob.type == COLUMN_STATISTICS and (found.blob.snapshot_id, found.statistics_path) == place:
+            column = found.read(storage, _NO_COLUMNS, read_column_statistics).get(sketch.blob.field_ids[0])
             return None if column is None else column.type
     return None
 
@@ -450,7 +460,7 @@ def read_kll(storage: FileReader, blobs: CommittedBlobs, field: Field) -> Commit
     item_type = found.blob.properties.get("item-type", "double")
     check_items(field, item_type)
     if field.type.startswith(("date", "timestamp")):
-        check_unit(field, find_stated_type(storage, blobs, field, found.blob.snapshot_id))
+        check_unit(field, find_stated_type(storage, blobs, found))
     properties = found.blob.properties
     parse = partial(KllSketch.from_bytes, item_type)
     return CommittedKll(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -221,19 +222,40 @@ def describe_cost(request: ComputeRequest, state: ExplorerState) -> str:
 
 
 def _describe_update(state: ExplorerState) -> str:
-    behind = [] if state.sketches is None else list_behind(state.table.schema, state.sketches)
-    columns = len({name for age in behind for name in age["columns"]})
+    table, sketches = state.table, state.sketches
+    behind = [] if sketches is None else list_behind(table.schema, sketches)
+    columns = {name for age in behind for name in age["columns"]}
     oldest = max(behind, key=lambda age: age["commits_behind"], default=None)
-    if oldest is None:
+    if oldest is None or sketches is None:
         return "finds nothing to read: what is committed is up to date"
-    table = state.table
     known = count_ages(table.metadata, table.snapshot)
     if not any(age.commits == oldest["commits_behind"] and age.appends_only for age in known.values()):
-        return f"reads {counted(columns, 'column')} of all data files, as later commits did not only add files"
+        return f"reads {counted(len(columns), 'column')} of all data files, as later commits did not only add files"
+    rescanned = columns - _find_whole(table, sketches)
     files, rows = counted(oldest["files_behind"], "new file"), counted(oldest["rows_behind"], "row")
     since = list(table.metadata.ancestors(table.snapshot))[: oldest["commits_behind"]]
     size = _sum_known([parse_count(one.summary.get("added-files-size")) for one in since if one.operation != "replace"])
-    return f"reads {counted(columns, 'column')} of {files} with {rows} ({render_bytes(size)})"
+    texts = [f"{counted(len(columns - rescanned), 'column')} of {files} with {rows} ({render_bytes(size)})"]
+    of = "it" if len(rescanned) == 1 else "them"
+    whole = f"{counted(len(rescanned), 'column')} of all data files, as what is committed of {of} cannot be added to"
+    return f"reads {' and '.join((texts if columns - rescanned else []) + ([whole] if rescanned else []))}"
+
+
+def _find_whole(table: Table, sketches: pa.Table) -> set[str]:
+    """Return the columns that new files can be added to: with all kinds of one snapshot in a file, of today's type."""
+    kinds: defaultdict[tuple[str, int, str], set[str]] = defaultdict(set)
+    for row in sketches.to_pylist():
+        if row["commits_behind"] is not None and len(row["columns"]) == 1:
+            kinds[row["columns"][0], row["snapshot_id"], row["statistics_path"]].add(row["type"])
+    fields = {field.name: field for field in table.schema.top_level}
+    whole = set()
+    for (name, snapshot_id, _), found in kinds.items():
+        field = fields.get(name)
+        then = None if field is None else table.metadata.find_schema(snapshot_id).get(field.field_id)
+        if field is not None and then is not None and then.type == field.type:
+            wanted = {THETA, FREQUENT_ITEMS, COLUMN_STATISTICS, *([] if item_type_of(field.type) is None else [KLL])}
+            whole |= {name} if wanted <= found else set()
+    return whole
 
 
 def _sum_known(counts: Iterable[int | None]) -> int | None:
