@@ -36,7 +36,7 @@ from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, Sta
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import read_range, reading, size_of
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
-from icestats.read.puffin.statistics_age import ADDED_TO, CREATED_BY, THETA, is_added_to
+from icestats.read.puffin.statistics_age import ADDED_TO, CREATED_BY, PRESTO, THETA, is_added_to
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -290,7 +290,9 @@ def read_carried(
 ) -> ExistingFile:
     """Read blobs of a file as they are stored, marked with what a new file's name and writer tell of them no more."""
     files, path = TableFiles(table.io), entry.statistics_path
-    marks = {CREATED_BY: "Trino"} if footer.properties.get("created-by", "").startswith("Trino") else {}
+    made_by = footer.properties.get("created-by", "")
+    maker = "Trino" if made_by.startswith("Trino") else "Presto" if made_by.startswith(PRESTO) else ""
+    marks = {CREATED_BY: maker} if maker else {}
     added = _find_query(table, entry)
     carried = [CarriedBlob(_mark(_mark(b, marks), added, entry), read_stored_blob(files, b, path)) for b in blobs]
     return ExistingFile(mark_added_to(table, entry), tuple(carried), footer.properties)

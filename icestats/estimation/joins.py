@@ -21,7 +21,7 @@ from icestats.iceberg.filters.row_filter import carry_over
 from icestats.iceberg.filters.value_sets import NUMBERS, All, Leaf
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import parse_type
-from icestats.read.puffin.statistics_files import HASHED_ALIKE
+from icestats.read.puffin.statistics_age import HASHED_ALIKE
 from icestats.scan.actual_rows import count_join_rows, find_key_type
 from icestats.stats.theta import ThetaSketch, describe_counting, estimate_common_values
 

@@ -199,7 +199,7 @@ def _age_finding(overview: Overview, commits: int, *, by_spark: bool) -> str:
     use = "Trino still uses those of the nearest file, Spark only those of the exact snapshot"
     if by_spark:
         use = "Trino and Spark still use what this snapshot's file lists"
-    refresh = "; refresh_statistics() can read the new files alone" if overview.statistics_appends_only else ""
+    refresh = "; refresh_statistics() may read the new files alone" if overview.statistics_appends_only else ""
     return f"The statistics{whose} are {counted(commits, 'commit')} old, {since}: {use}{refresh}."
 
 

@@ -172,12 +172,12 @@ def test_a_sketch_of_presto_is_compared_only_where_it_hashes_as_the_specificatio
         return next(tables).estimate_join(next(tables), "id")["join-theta"]
 
     assert join("db.presto", "db.presto").rows == 100
-    said = "the sketch of db.presto.id {} Presto's, which hashes int values in another form than Iceberg's"
+    said = "the sketch of db.presto.id is Presto's, which hashes int values in another form than Iceberg's"
     assert join().rows == (100 if type_text == "long" else None)
-    assert type_text == "long" or said.format("is") in join().reason
+    assert type_text == "long" or said in join().reason
     commit(theirs.refresh(), blob(theirs, "apache-datasketches-theta-v1", 2, theta(range(100)).to_bytes(), ndv="100"))
     assert join().rows == (100 if type_text == "long" else None)
-    assert type_text == "long" or said.format("may be") in join().reason
+    assert type_text == "long" or said in join().reason
     assert join("db.own", "db.own").rows == 100
 
 

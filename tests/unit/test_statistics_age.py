@@ -21,9 +21,10 @@ from pyiceberg.types import (
 )
 
 import icestats
-from icestats.commit.puffin_writer import NewBlob
+from icestats.commit.puffin_writer import NewBlob, created_by
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
+from icestats.iceberg.storage import local_path
 from icestats.read.puffin.statistics_age import MERGED, THETA, StatisticsAge, count_ages, find_statistics_users
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
@@ -136,10 +137,10 @@ def test_presto_reads_the_footer_whether_listed_or_not_unless_it_refuses_the_tab
     assert [row["used_by"] for row in open_table(table).sketches().to_pylist()] == [["icestats"]] * 2
 
 
-def insert_as_trino(table, query, rows=ROWS):
+def insert_as_trino(table, query, rows=ROWS, field_id=1):
     """Append and register a sketch as an INSERT does, which names both after its query."""
     table.refresh().append(rows, snapshot_properties={"trino_query_id": query})
-    commit(table, THETA, keep_earlier=False)
+    commit(table, THETA, keep_earlier=False, field_id=field_id)
     made = table.refresh().metadata.statistics[-1]
     path = f"{table.location()}/metadata/{query}-1.stats"
     shutil.copy(made.statistics_path.removeprefix("file://"), path.removeprefix("file://"))
@@ -171,6 +172,19 @@ def test_a_sketch_that_trino_has_merged_across_other_changes_is_not_called_exact
     assert "exact but for hash collisions" in read_ndv(table)
     insert_as_trino(table, "q3")
     assert "exact but for hash collisions" in read_ndv(table)
+
+
+@pytest.mark.parametrize(("field_id", "is_merged"), [(1, False), (2, True)])
+@pytest.mark.parametrize("is_carried", [False, True])
+def test_a_sketch_that_trino_has_merged_with_presto_s_is_not_called_exact(table, field_id, is_merged, is_carried):
+    """Of other types than long, double and text these count each value twice."""
+    commit(table, THETA, field_id=field_id)
+    path = local_path(table.refresh().metadata.statistics[0].statistics_path)
+    path.write_bytes(path.read_bytes().replace(created_by().encode(), b"presto-0.287".ljust(len(created_by()))))
+    if is_carried:
+        commit(table, KLL)
+    insert_as_trino(table, "q1", field_id=field_id)
+    assert (MERGED in read_ndv(table, "ab"[field_id - 1])) == is_merged
 
 
 @pytest.mark.parametrize("planned", ["before the INSERT", "after it"])
@@ -356,7 +370,7 @@ def test_the_overview_says_how_old_the_statistics_are_and_what_to_do(table):
     assert overview.statistics_rows_behind == 10
     assert overview.findings == (
         "The statistics are 1 commit old, 1 data file with 10 rows added since: Trino still uses those of the "
-        "nearest file, Spark only those of the exact snapshot; refresh_statistics() can read the new files alone.",
+        "nearest file, Spark only those of the exact snapshot; refresh_statistics() may read the new files alone.",
     )
     table.delete("a = 1")
     assert "refresh_statistics" not in open_table(table).overview().findings[0]

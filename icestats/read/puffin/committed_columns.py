@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
+from icestats.read.puffin.statistics_age import HASHED_ALIKE, MERGED
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
     FREQUENT_ITEMS,
-    HASHED_ALIKE,
     KLL,
     THETA,
     CommittedBlob,
@@ -127,6 +127,8 @@ def find_committed_sizes(storage: FileReader, blobs: CommittedBlobs, fields: Seq
 
 
 def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStatistics) -> str | None:
+    if found.is_merged:
+        return f"its Theta sketch is one that {MERGED}"
     hashing = found.find_hashing(figures.type)
     if hashing != "Iceberg" and figures.type not in HASHED_ALIKE:
         whose = f"{hashing}'s" if hashing else "perhaps Presto's"

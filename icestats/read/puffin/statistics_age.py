@@ -6,7 +6,7 @@ Source: Iceberg spec, "Snapshots" (optional summary fields); of engines, what `e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,8 @@ THETA = "apache-datasketches-theta-v1"
 
 MERGED = (
     "Trino has merged with an earlier one: values that others have added in between may be missing, those of rows that "
-    "were removed still count, and uuids, and values of a column that was widened, may count twice"
+    "were removed still count, and uuids, values of a column that was widened and those that Presto has hashed may "
+    "count twice"
 )
 """What `find_merged` finds."""
 ADDED_TO = "icestats.added-to"
@@ -33,7 +34,11 @@ ADDED_TO = "icestats.added-to"
 COMMITTED_LATE = "icestats.committed-late"
 """Property of an entry that was committed when a later snapshot was there: no write before it has merged with it."""
 CREATED_BY = "icestats.created-by"
-"""Property of a sketch that a commit has carried over from a file of Trino's: "Trino"."""
+"""Property of a sketch that a commit has carried over from a file of Trino's or Presto's: its name."""
+PRESTO = ("presto-", "Presto")
+"""How what Presto writes of itself begins, and that mark."""
+HASHED_ALIKE = frozenset({"long", "double", "string"})
+"""Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
 _PRESTO_FORMAT_VERSION = 2
@@ -155,7 +160,9 @@ def find_statistics_users(
     return find
 
 
-def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> set[tuple[int, tuple[int, ...]]]:
+def find_merged(
+    metadata: TableMetadata, ages: Mapping[int, StatisticsAge], odd: Collection[tuple[int, tuple[int, ...]]] = ()
+) -> set[tuple[int, tuple[int, ...]]]:
     """Return which sketches Trino's writes have merged with one hashed otherwise, or not of the snapshot before.
 
     Parameters
@@ -164,6 +171,8 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
         The table.
     ages : mapping of int to StatisticsAge
         From `count_ages`.
+    odd : collection of (int, tuple of int)
+        Sketches, likewise, that Presto has or may have hashed.
 
     Returns
     -------
@@ -203,6 +212,8 @@ def find_merged(metadata: TableMetadata, ages: Mapping[int, StatisticsAge]) -> s
         widened = {field_ids for field_ids in added if before.get(field_ids) != types.get(field_ids)}
         broken = added - (whole - uuids - widened)
         merged |= {(snapshot_id, field_ids) for field_ids in broken}
+        others = {field_ids for field_ids in own if (snapshot_id, field_ids) in odd}
+        broken |= {field_ids for field_ids in others if types.get(field_ids) not in HASHED_ALIKE}
         whole = own - broken - {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
     return merged | (marked - judged)
 

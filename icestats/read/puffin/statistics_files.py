@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -22,6 +22,8 @@ from icestats.read.puffin.statistics_age import (
     CREATED_BY,
     ENGINES,
     MERGED,
+    PRESTO,
+    StatisticsAge,
     count_ages,
     find_merged,
     find_presto_file,
@@ -97,10 +99,6 @@ class BlobRoom:
             self._known.add(place)
 
 
-HASHED_ALIKE = frozenset({"long", "double", "string"})
-"""Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
-
-
 @dataclass(frozen=True, slots=True)
 class CommittedBlob:
     """A blob of a registered statistics file, and how old it is for the loaded snapshot."""
@@ -136,9 +134,10 @@ class CommittedBlob:
         writes a file of its own sketches alone, and does not compress them, as the others do. Who carries a blob over,
         as Trino and icestats do, keeps its codec; icestats says where it comes from (`CREATED_BY`).
         """
-        if type_text == "uuid" and self.blob.properties.get(CREATED_BY, self.created_by).startswith("Trino"):
+        made_by = self.blob.properties.get(CREATED_BY, self.created_by)
+        if type_text == "uuid" and made_by.startswith("Trino"):
             return "Trino"
-        if self.created_by.startswith("presto-"):
+        if made_by.startswith(PRESTO):
             return "Presto"
         return "" if self.blob.compression_codec is None else "Iceberg"
 
@@ -239,8 +238,25 @@ def read_committed_blobs(
         A file is missing, or (as PuffinFormatError) cut or damaged.
     """
     ages = count_ages(metadata, snapshot)
+    found = list(_read_blobs(storage, metadata, snapshot, on_damage, schema, ages))
+    sketches = [one for one in found if one.blob.type == THETA]
+    odd = {(one.blob.snapshot_id, one.blob.field_ids) for one in sketches if one.find_hashing("int") != "Iceberg"}
+    merged = find_merged(metadata, ages, odd)
+    for one in found:
+        is_merged = one.blob.type == THETA and (one.blob.snapshot_id, one.blob.field_ids) in merged
+        yield replace(one, is_merged=True) if is_merged else one
+
+
+def _read_blobs(
+    storage: FileReader,
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    on_damage: Callable[[MetadataError], None] | None,
+    schema: Schema | None,
+    ages: Mapping[int, StatisticsAge],
+) -> Iterator[CommittedBlob]:
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
-    merged, moved = find_merged(metadata, ages), metadata.find_moved()
+    moved = metadata.find_moved()
     find_users, presto_file = find_statistics_users(metadata, ages, schema), find_presto_file(metadata, snapshot)
     count, room = 0, BlobRoom()
     files = sorted(metadata.statistics, key=lambda f: order.get(f.snapshot_id, len(ages)))
@@ -279,8 +295,7 @@ def read_committed_blobs(
                 rows_behind=None if age is None else age.rows,
                 engines=tuple(engine for engine in ENGINES if engine in users),
                 created_by=footer.properties.get("created-by", ""),
-                is_merged=blob.type == THETA
-                and ((blob.snapshot_id, blob.field_ids) in merged or _is_marked(blob, entry)),
+                is_merged=blob.type == THETA and _is_marked(blob, entry),
                 room=room,
             )
 
