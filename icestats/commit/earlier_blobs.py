@@ -90,7 +90,9 @@ def read_earlier(
             # Somebody may have committed to an ancestor after its descendants: a farther file may have what is nearer.
             # Nothing that is not listed replaces what is: engines would lose an NDV.
             kept = dict.fromkeys(listed - {blob_key(one) for one in entry.blobs}, -1)
-            lacking = [b for b in blobs_there if age(b) < {**taken, **kept}.get(blob_key(b), len(ages) + 1)]
+            # Of a snapshot's own file also what is as near: others may have copies of what stood there before.
+            most, own = {**taken, **kept}, entry.snapshot_id
+            lacking = [b for b in blobs_there if age(b) < most.get(blob_key(b), len(ages) + 1) + (b.snapshot_id == own)]
             wanted = [b for b in lacking if columns.keys() >= set(b.field_ids)]
             check_carried(wanted, left, path)
             file = read_carried(table, entry, footer, wanted)

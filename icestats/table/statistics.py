@@ -251,6 +251,8 @@ class Statistics:
 
         file, plan, partitions = self.of_metadata.partition_file, None, None
         blobs = (*build_blobs(self.found), *self.of_metadata.blobs)
+        if not blobs and file is None and (skipped := [f"{name}: {why}" for name, why in self.found.skipped.items()]):
+            raise CallError(f"nothing to commit, as no statistics can be made of {'; '.join(skipped[:3])}")
         if blobs or list_ndv or (file is None and not self.of_metadata.lines):
             plan = self._prepare_blobs(table, blobs, list_ndv, keep_earlier=keep_earlier)
         if file is not None:

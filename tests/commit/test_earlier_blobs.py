@@ -225,6 +225,21 @@ def test_a_sketch_that_is_not_listed_takes_the_place_of_none_that_is(table):
     assert made_for(table)[THETA, (1,)][0] == first.snapshot_id
 
 
+def test_a_copy_gives_way_to_what_its_snapshot_s_file_has_now(table):
+    """ANALYZE of Trino copies what stood there; a commit for that snapshot then replaces it there alone."""
+    first = table.refresh().current_snapshot()
+    commit(table, theta(table, 1, b"old", ndv="4"))
+    append(table)
+    register(table, write_foreign(table, blob(table, THETA, 1, b"old", first, ndv="4")), [1], ndv="4")
+    made = blob(table, THETA, 1, b"new", first, ndv="5")
+    commit_statistics(prepare_commit(table.refresh(), [made], snapshot_id=first.snapshot_id))
+    kit = icestats.load("db.t", catalog={**table.catalog.properties, "name": "c"})
+    assert kit._reader.blobs.nearest[0].ndv == 5
+    commit(table.refresh(), kll(table, 2))
+    assert stored(table)[THETA, (1,)] == b"new"
+    assert not prepare_commit(table.refresh(), [kll(table, 2)]).is_new
+
+
 def test_a_commit_of_one_kind_hides_no_other(table):
     """A person sees each kind with its own age, wherever it is read from."""
     commit(table, theta(table, 1), theta(table, 2, ndv="2"))

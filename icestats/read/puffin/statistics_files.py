@@ -117,6 +117,8 @@ class CommittedBlob:
     """The engines that plan with it now: of `statistics_age.ENGINES`."""
     created_by: str = ""
     """What the file says of its writer, who may have carried the blob over from another file."""
+    is_original: bool = False
+    """Whether the file is of the snapshot that the blob was made for: others have copies, perhaps of an earlier one."""
     is_merged: bool = False
     """Whether it is a sketch that Trino has merged with one of before other changes."""
     room: BlobRoom = field(default_factory=BlobRoom, compare=False, repr=False)
@@ -173,9 +175,9 @@ class CommittedBlobs(tuple[CommittedBlob, ...]):
 
     @cached_property
     def nearest(self) -> Sequence[CommittedBlob]:
-        """Those of the snapshot and its ancestors, the nearest first."""
+        """Those of the snapshot and its ancestors, the nearest first; before copies what a snapshot's file has."""
         own = (one for one in self if one.commits_behind is not None)
-        return sorted(own, key=lambda one: one.commits_behind or 0)
+        return sorted(own, key=lambda one: (one.commits_behind or 0, not one.is_original))
 
     @cached_property
     def by_columns(self) -> Mapping[tuple[int, ...], Sequence[CommittedBlob]]:
@@ -295,6 +297,7 @@ def _read_blobs(
                 rows_behind=None if age is None else age.rows,
                 engines=tuple(engine for engine in ENGINES if engine in users),
                 created_by=footer.properties.get("created-by", ""),
+                is_original=file.snapshot_id == blob.snapshot_id,
                 is_merged=blob.type == THETA and _is_marked(blob, entry),
                 room=room,
             )
