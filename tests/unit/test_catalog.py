@@ -6,6 +6,7 @@ import datetime as dt
 import functools
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -191,6 +192,13 @@ def test_the_ndv_of_a_tag_is_listed_by_the_names_that_it_was_read_by(small_table
         Statistics(table._source, found).commit(list_ndv=["nothing"])
     with pytest.raises(icestats.CallError, match="'id', of which there is no Theta sketch here"):
         table.compute(partitions=True).commit(list_ndv=["id"])
+
+
+def test_a_commit_of_columns_without_statistics_says_why_there_are_none(small_table, catalog_properties):
+    table = icestats.load("db.small", catalog=catalog_properties)
+    found = replace(scan_table(table), columns={}, skipped={"v": "type variant has no statistics"})
+    with pytest.raises(icestats.CallError, match="no statistics can be made of v: type variant"):
+        Statistics(table._source, found).commit()
 
 
 def test_a_point_in_time_is_the_snapshot_that_was_current_then(small_table, catalog_properties):
