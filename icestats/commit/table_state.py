@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
+from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.transforms import UnknownTransform
 from pyiceberg.utils.properties import property_as_int
 
@@ -120,8 +122,18 @@ def check_snapshot(table: Table, snapshot_id: int) -> None:
 
 
 def has_successor(table: Table, snapshot_id: int) -> bool:
-    """Whether another snapshot of a table was made from a snapshot."""
-    return any(one.parent_snapshot_id == snapshot_id for one in table.metadata.snapshots)
+    """Whether Trino has written rows after a snapshot, and may have merged their statistics with what that had then."""
+    children: defaultdict[int | None, list[Snapshot]] = defaultdict(list)
+    for one in table.metadata.snapshots:
+        children[one.parent_snapshot_id].append(one)
+    left = [snapshot_id]
+    while left:
+        for child in children.pop(left.pop(), []):
+            if child.summary is not None and child.summary.operation == Operation.REPLACE:
+                left.append(child.snapshot_id)
+            elif child.summary is not None and "trino_query_id" in child.summary.additional_properties:
+                return True
+    return False
 
 
 def warn_of_refusal(table: Table) -> tuple[str, ...]:

@@ -207,11 +207,20 @@ def test_a_sketch_that_comes_after_trino_s_insert_was_not_merged_with(table, pla
     assert MERGED in read_ndv(table)
 
 
+def test_a_sketch_that_trino_s_insert_can_have_merged_with_is_not_called_late(table):
+    """Where a branch has snapshots of its own, or files were only rewritten since."""
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "other").commit()
+    table.refresh().append(ROWS, branch="other")
+    commit(table, THETA)
+    insert_as_trino(table, "q1")
+    assert "exact but for hash collisions" in read_ndv(table)
+
+
 def test_a_late_sketch_is_known_beside_one_that_was_late_already(table):
     """What is carried over has the mark of its own commit."""
     commit(table, THETA)
     first = table.refresh().current_snapshot()
-    table.append(ROWS)
+    insert_as_trino(table, "q0")
     between = table.refresh().current_snapshot()
     blobs = [NewBlob(THETA, (2,), first.snapshot_id, first.sequence_number, ThetaSketch().to_bytes(), {"ndv": "0"})]
     commit_statistics(prepare_commit(table, blobs, snapshot_id=first.snapshot_id))

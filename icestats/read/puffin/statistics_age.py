@@ -32,7 +32,7 @@ MERGED = (
 ADDED_TO = "icestats.added-to"
 """Property of a Theta entry in metadata.json that was carried over from a file of `is_added_to`: the query's id."""
 COMMITTED_LATE = "icestats.committed-late"
-"""Property of an entry that was committed when a later snapshot was there: no write before it has merged with it."""
+"""Property of an entry that was committed when Trino had written a snapshot after it: that has not merged with it."""
 CREATED_BY = "icestats.created-by"
 """Property of a sketch that a commit has carried over from a file of Trino's or Presto's: its name."""
 PRESTO = ("presto-", "Presto")
