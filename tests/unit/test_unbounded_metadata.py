@@ -115,6 +115,7 @@ def test_the_blobs_of_a_column_are_found_without_looking_at_those_of_others():
 
     class Blob:
         commits_behind = 0
+        is_original = True
 
         def __init__(self, field_id):
             self._blob = PuffinBlob("apache-datasketches-theta-v1", (field_id,), 1, 1, 0, 0, None, {})
