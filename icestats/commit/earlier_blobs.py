@@ -62,8 +62,9 @@ def read_earlier(
 
     Notes
     -----
-    Left out are blobs of columns that the current schema does not have, and Hive's own. A file that is gone or damaged
-    hinders no commit; a storage that fails does, with CommitError.
+    What metadata.json does not list takes the place of nothing that it lists. Of two as near, that of the snapshot's
+    own file is taken. Left out are blobs of columns that the current schema does not have, and Hive's own. A file that
+    is gone or damaged hinders no commit; a storage that fails does, with CommitError.
     """
     columns, ages = current_columns(table), _count_ages(table, snapshot_id)
 
