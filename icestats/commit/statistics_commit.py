@@ -39,7 +39,7 @@ from icestats.commit.table_state import (
     check_snapshot,
     current_columns,
     find_statistics,
-    has_successor,
+    has_trino_insert_after,
     list_since,
     list_statistics,
     read_all_existing,
@@ -316,7 +316,7 @@ def _renew(plan: CommitPlan, *, first: bool) -> CommitPlan:
     partitions = plan.partitions and plan.partitions.renew(table, first=first)
     asked = {blob_key(blob) for blob in plan.request.blobs}
     is_late = any(COMMITTED_LATE in entry.properties for entry in plan.after.blobs if blob_key(entry) in asked)
-    same = same and is_late == has_successor(table, plan.snapshot_id)
+    same = same and is_late == has_trino_insert_after(table, plan.snapshot_id)
     if first and same and table.metadata.current_schema_id == plan.current_schema_id:
         return replace(plan, table=table, partitions=partitions)
     return replace(_prepare(table, plan.request), partitions=partitions)

@@ -18,7 +18,7 @@ from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
     current_columns,
-    has_successor,
+    has_trino_insert_after,
     list_further_paths,
     new_metadata_path,
     table_name,
@@ -235,7 +235,7 @@ def build_commit_plan(
     if request.as_listed and asked is not None:
         asked = asked.difference(*(fields for kind, fields in present if kind == THETA)).union(*known)
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, asked, known, warnings))]
-    if has_successor(table, request.snapshot_id):
+    if has_trino_insert_after(table, request.snapshot_id):
         listed = [replace(one, properties={**one.properties, COMMITTED_LATE: "true"}) for one in listed]
     kept = _kept_entries([*existing, *earlier], new_keys, warnings)
     warnings.check_kept(kept, request.snapshot_id)
@@ -279,8 +279,10 @@ def _is_same(
 
 def _list_entries(file: StatisticsFile) -> dict[BlobKey, BlobMetadata]:
     """Return what a file lists, whenever it was committed."""
-    timely = ({k: v for k, v in one.properties.items() if k != COMMITTED_LATE} for one in file.blobs)
-    return {blob_key(one): replace(one, properties=said) for one, said in zip(file.blobs, timely, strict=True)}
+    return {
+        blob_key(one): replace(one, properties={k: v for k, v in one.properties.items() if k != COMMITTED_LATE})
+        for one in file.blobs
+    }
 
 
 def _explain_effects(

@@ -121,7 +121,7 @@ def check_snapshot(table: Table, snapshot_id: int) -> None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {snapshot_id}: it may have expired")
 
 
-def has_successor(table: Table, snapshot_id: int) -> bool:
+def has_trino_insert_after(table: Table, snapshot_id: int) -> bool:
     """Whether Trino has written rows after a snapshot, and may have merged their statistics with what that had then."""
     children: defaultdict[int | None, list[Snapshot]] = defaultdict(list)
     for one in table.metadata.snapshots:

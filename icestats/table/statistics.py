@@ -275,7 +275,8 @@ class Statistics:
             kept = [sum(bool(one.theta) for one in partitions.values()) for partitions in by_partition.columns.values()]
             count = max(map(len, by_partition.columns.values()), default=0)
             within = "NDV only" if any(kept) else "nothing"
-            within = within if by_partition.k is None else f"within {find_rank_error(by_partition.k):.2%}"
+            if by_partition.k is not None:
+                within = f"within {find_rank_error(by_partition.k):.2%}"
             brings += (
                 f", of partitions {within} "
                 f"({max(kept, default=0):,} of {counted(count, 'partition')}, "
@@ -290,15 +291,15 @@ class Statistics:
 
         # Names are those of the schema that was read with, which the table's current one need not have.
         own = self.found.columns
-        as_listed = list_ndv is None and self.unlisted is not None
-        if list_ndv is None and self.unlisted is not None:
-            list_ndv = [name for name in own if name not in self.unlisted]
+        unlisted = self.unlisted if list_ndv is None else None
+        if unlisted is not None:
+            list_ndv = [name for name in own if name not in unlisted]
         return prepare_commit(
             table,
             blobs,
             snapshot_id=self.found.snapshot_id,
             list_ndv=None if list_ndv is None else [own[name].field_id if name in own else name for name in list_ndv],
-            as_listed=as_listed,
+            as_listed=unlisted is not None,
             keep_earlier=keep_earlier,
         )
 

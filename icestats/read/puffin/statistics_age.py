@@ -212,9 +212,9 @@ def find_merged(
         widened = {field_ids for field_ids in added if before.get(field_ids) != types.get(field_ids)}
         broken = added - (whole - uuids - widened)
         merged |= {(snapshot_id, field_ids) for field_ids in broken}
-        others = {field_ids for field_ids in own if (snapshot_id, field_ids) in odd}
-        broken |= {field_ids for field_ids in others if types.get(field_ids) not in HASHED_ALIKE}
-        whole = own - broken - {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
+        late = {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
+        unlike = {one for one in own if (snapshot_id, one) in odd and types.get(one) not in HASHED_ALIKE}
+        whole = own - broken - late - unlike
     return merged | (marked - judged)
 
 
