@@ -132,9 +132,9 @@ def _carried_files(properties: Mapping[str, str]) -> list[str]:
     return properties.get(CARRIES_EARLIER, "").split()
 
 
-def leave_earlier(file: ExistingFile, snapshot_id: int) -> ExistingFile:
-    """Return a snapshot's file without the blobs that were made for other snapshots."""
-    blobs = tuple(carried for carried in file.blobs if carried.blob.snapshot_id == snapshot_id)
+def leave_earlier(file: ExistingFile, snapshot_id: int, asked: Collection[BlobKey]) -> ExistingFile:
+    """Return a snapshot's file without the blobs that were made for other snapshots, but for what is made anew."""
+    blobs = tuple(held for held in file.blobs if held.blob.snapshot_id == snapshot_id or blob_key(held.blob) in asked)
     listed = tuple(entry for entry in file.entry.blobs if entry.snapshot_id == snapshot_id)
     return replace(file, entry=replace(file.entry, blobs=listed), blobs=blobs)
 

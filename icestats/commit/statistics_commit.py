@@ -293,8 +293,9 @@ def _build(
     table: Table, request: CommitRequest, existing: Sequence[ExistingFile], base: Sequence[ExistingFile]
 ) -> CommitPlan:
     before = find_statistics(table, request.snapshot_id)
+    asked = {blob_key(blob) for blob in request.blobs}
     if not request.keep_earlier:
-        own_alone = [leave_earlier(file, request.snapshot_id) for file in existing]
+        own_alone = [leave_earlier(file, request.snapshot_id, asked) for file in existing]
         made = build_commit_plan(table, request, before, own_alone, base=base)
         left = sum(len(file.blobs) - len(alone.blobs) for file, alone in zip(existing, own_alone, strict=True))
         if not left:
@@ -303,7 +304,6 @@ def _build(
             f"{counted(left, 'blob')} of the present file, made for earlier snapshots, left out as keep_earlier=False"
         )
         return replace(made, is_new=True, warnings=(*made.warnings, said))
-    asked = {blob_key(blob) for blob in request.blobs}
     own, earlier, unread, carries = read_earlier(table, request.snapshot_id, existing, asked)
     return build_commit_plan(table, request, before, own, earlier, unread, carries, base=base)
 

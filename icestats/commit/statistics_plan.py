@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from icestats.answers.text import counted, printable_lines
@@ -20,12 +21,13 @@ from icestats.commit.table_state import (
     current_columns,
     has_trino_insert_after,
     list_further_paths,
+    list_statistics,
     new_metadata_path,
     table_name,
     warn_of_refusal,
 )
 from icestats.errors import CallError
-from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile, walk_ancestors
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_age import (
     COMMITTED_LATE,
@@ -246,6 +248,8 @@ def build_commit_plan(
         puffin.footer_size_bytes,
         (*listed, *kept),
     )
+    for line in _find_hidden_ndv(table, before, after):
+        warnings.add(line)
     trap = explain_trap(after.blobs, table)
     return CommitPlan(
         puffin=puffin,
@@ -325,6 +329,26 @@ def warn_of_age(table: Table, snapshot_id: int) -> tuple[str, ...]:
     if table.metadata.current_snapshot_id in (None, snapshot_id):
         return ()
     return (f"snapshot {snapshot_id} is not the current one: Spark plans the current one without these statistics",)
+
+
+def _find_hidden_ndv(table: Table, before: StatisticsFile | None, after: StatisticsFile) -> Iterator[str]:
+    """Say which NDVs a file that does not list them hides from engines that look at the nearest file only.
+
+    Trino and StarRocks take all NDVs from the first file that they find, from the snapshot back over its ancestors.
+    """
+    if before is not None and list_ndv_fields(before.blobs):
+        return
+    listed = {file.snapshot_id: ids for file in list_statistics(table) if (ids := list_ndv_fields(file.blobs))}
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in table.metadata.snapshots}
+    ancestors = islice(walk_ancestors(snapshots, snapshots.get(after.snapshot_id)), 1, None)
+    older = next((one.snapshot_id for one in ancestors if one.snapshot_id in listed), None)
+    own, columns = list_ndv_fields(after.blobs), current_columns(table)
+    hidden = () if older is None else [columns[i].name for i in listed[older] if i not in own and i in columns]
+    if hidden:
+        yield (
+            f"Trino reads the nearest statistics file only: this one, which lists no NDV of {', '.join(hidden)}, hides "
+            f"those of snapshot {older}; refresh the sketches too where Trino needs them"
+        )
 
 
 def _names(columns: Iterable[Column]) -> str:

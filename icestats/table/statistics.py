@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +14,8 @@ from icestats.answers.schemas import COMPUTED
 from icestats.answers.text import counted, one_line, printable_lines, render_bytes
 from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError, check_flags, check_names
 from icestats.iceberg.catalog import Source, load_iceberg_table, load_writable_table
-from icestats.iceberg.metadata import StatisticsFile, TableMetadata
-from icestats.read.puffin.statistics_age import THETA, ZONELESS_TIMES, list_ndv_fields
+from icestats.iceberg.metadata import StatisticsFile
+from icestats.read.puffin.statistics_age import THETA, ZONELESS_TIMES
 from icestats.read.puffin.statistics_files import CommittedBlob
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch, find_rank_error
@@ -237,7 +237,7 @@ class Statistics:
             reports.append(_build_partition_report(file, partitions, committed=not dry_run))
         if plan is not None:
             found = (f"{finding.title} ({finding.evidence})" for finding in self.found.findings)
-            reports.append(_build_report(plan, *_find_hidden_ndv(self._source.metadata, plan.after), *found))
+            reports.append(_build_report(plan, *found))
         report = _join_reports(reports)
         # The first line of a preview says what the file costs and what it brings.
         preview = self._describe_cost(len(plan.puffin.data)) if dry_run and plan is not None else ""
@@ -478,27 +478,6 @@ def find_unlisted(found: TableStatistics, blobs: Sequence[CommittedBlob]) -> lis
         return column.type not in ZONELESS_TIMES if path is None else (path, (column.field_id,)) in listed
 
     return [name for name, column in found.columns.items() if not is_listed(column)]
-
-
-def _find_hidden_ndv(metadata: TableMetadata, after: StatisticsFile) -> Iterator[str]:
-    """Say which NDVs a file that does not list them hides from engines that look at the nearest file only.
-
-    Trino and StarRocks take all NDVs from the first file that they find, from the snapshot back over its ancestors.
-    """
-    snapshot = metadata.snapshots.get(after.snapshot_id)
-    if snapshot is None:
-        return
-    listed = {file.snapshot_id: ids for file in metadata.statistics if (ids := list_ndv_fields(file.blobs))}
-    older = next((a.snapshot_id for a in metadata.ancestors(snapshot) if a.snapshot_id in listed), after.snapshot_id)
-    if older == after.snapshot_id:
-        return
-    own = list_ndv_fields(after.blobs)
-    hidden = [field.name for i in listed[older] if i not in own and (field := metadata.schema.get(i)) is not None]
-    if hidden:
-        yield (
-            f"Trino reads the nearest statistics file only: this one, which lists no NDV of {', '.join(hidden)}, hides "
-            f"those of snapshot {older}; refresh the sketches too where Trino needs them"
-        )
 
 
 def _commit(

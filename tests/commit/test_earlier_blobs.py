@@ -97,6 +97,15 @@ def test_leaving_earlier_blobs_out_is_a_change_of_its_own_and_is_shown(table):
     assert (again.is_new, again.warnings) == (False, ())
 
 
+def test_an_earlier_blob_that_is_made_anew_is_replaced_and_not_left_out(table):
+    commit(table, theta(table, 1), kll(table, 2))
+    append(table)
+    commit(table, kll(table, 3))
+    plan = prepare_commit(table.refresh(), [theta(table, 1), kll(table, 2)], keep_earlier=False)
+    assert {(blob.type, blob.field_ids) for blob in plan.replaced} == {(THETA, (1,)), (KLL, (2,))}
+    assert not any("left out" in warning for warning in plan.warnings)
+
+
 def test_a_column_that_the_nearer_file_does_not_list_stays_unlisted(table):
     commit(table, theta(table, 1), theta(table, 2))
     append(table)

@@ -167,6 +167,15 @@ def test_a_file_that_hides_ndvs_of_some_columns_from_trino_names_them(small_tabl
     assert "hides those" not in str(found.commit(dry_run=True))
 
 
+def test_ndvs_that_were_listed_after_a_table_was_opened_are_not_hidden_without_a_word(small_table, load):
+    made_for = load()
+    small_table.refresh().append(rows([700]))
+    opened = load()
+    compute_here(made_for, columns=["id", "price"]).commit()
+    report = compute_here(opened, columns=["id"]).commit(dry_run=True, keep_earlier=False)
+    assert f"lists no NDV of price, hides those of snapshot {made_for.snapshot.snapshot_id};" in str(report)
+
+
 @pytest.mark.parametrize("pin", [{"ref": "staging"}, {"ref": "release"}, {"as_of": "2100-01-01"}])
 @pytest.mark.parametrize(
     "write",
