@@ -38,7 +38,7 @@ from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, Sta
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import read_range, reading, size_of
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
-from icestats.read.puffin.statistics_age import ADDED_TO, CREATED_BY, PRESTO, THETA, is_added_to
+from icestats.read.puffin.statistics_age import ADDED_TO, CREATED_BY, PRESTO, THETA, find_adding_query
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -318,9 +318,11 @@ def mark_added_to(table: Table, file: StatisticsFile) -> StatisticsFile:
 
 def _find_query(table: Table, file: StatisticsFile) -> dict[str, str]:
     snapshot = table.metadata.snapshot_by_id(file.snapshot_id)
-    if snapshot is None or snapshot.summary is None or not is_added_to(snapshot, file):
+    if snapshot is None or snapshot.summary is None:
         return {}
-    return {ADDED_TO: str(snapshot.summary["trino_query_id"])}
+    summary = {**snapshot.summary.additional_properties, "operation": snapshot.summary.operation.value}
+    query = find_adding_query(summary, file.statistics_path)
+    return {ADDED_TO: query} if query else {}
 
 
 def _mark(blob: _Blob, marks: Mapping[str, str], file: StatisticsFile | None = None) -> _Blob:

@@ -140,6 +140,10 @@ def test_presto_reads_the_footer_whether_listed_or_not_unless_it_refuses_the_tab
 def insert_as_trino(table, query, rows=ROWS, field_id=1):
     """Append and register a sketch as an INSERT does, which names both after its query."""
     table.refresh().append(rows, snapshot_properties={"trino_query_id": query})
+    register_as_trino(table, query, field_id)
+
+
+def register_as_trino(table, query, field_id=1):
     commit(table, THETA, keep_earlier=False, field_id=field_id)
     made = table.refresh().metadata.statistics[-1]
     path = f"{table.location()}/metadata/{query}-1.stats"
@@ -244,6 +248,40 @@ def test_a_sketch_that_trino_has_merged_is_known_as_such_when_trino_copies_it(ta
     assert MERGED in read_ndv(table)
 
 
+@pytest.mark.parametrize("is_carried", [False, True])
+@pytest.mark.parametrize(("between", "is_merged"), [("nothing", False), ("delete", True)])
+def test_a_sketch_that_trino_may_have_copied_from_its_insert_s_file_is_not_called_exact(
+    table, between, is_merged, is_carried
+):
+    """Its ANALYZE of other columns right after an INSERT copies what that has merged into a file of another name."""
+    commit(table, THETA)
+    if between == "delete":
+        table.delete("a < 5")
+    insert_as_trino(table, "20261130_120000_00001_abcde")
+    register_as_trino(table, "20261130_120001_00002_abcde")
+    if is_carried:
+        commit(table, KLL)
+    assert (MERGED in read_ndv(table)) == is_merged
+    insert_as_trino(table, "20261130_120002_00003_abcde")
+    assert (MERGED in read_ndv(table)) == is_merged
+    table.delete("a < 6")
+    register_as_trino(table, "20261130_120003_00004_abcde")
+    assert "exact but for hash collisions" in read_ndv(table)
+
+
+@pytest.mark.parametrize("is_carried", [False, True])
+def test_a_first_analyze_of_trino_is_exact_whoever_has_written_the_rows(table, is_carried):
+    """Where no ancestor had a sketch an INSERT has made none; what has expired may have had one."""
+    first = table.current_snapshot().snapshot_id
+    table.refresh().append(ROWS, snapshot_properties={"trino_query_id": "20261130_120000_00001_abcde"})
+    register_as_trino(table, "20261130_120001_00002_abcde")
+    if is_carried:
+        commit(table, KLL)
+    assert "exact but for hash collisions" in read_ndv(table)
+    table.refresh().maintenance.expire_snapshots().by_id(first).commit()
+    assert MERGED in read_ndv(table)
+
+
 def test_a_sketch_that_trino_has_merged_is_known_as_such_when_it_is_restored(table):
     commit(table, THETA)
     table.delete("a < 5")
@@ -280,6 +318,22 @@ def test_a_sketch_that_trino_has_merged_is_known_as_such_when_carried_over(table
     insert_as_trino(table, "q3")
     assert MERGED in read_ndv(table)
     commit(table, THETA)
+    assert "exact but for hash collisions" in read_ndv(table)
+
+
+def test_a_sketch_that_is_made_anew_is_exact_though_the_merged_one_was_carried_over(table):
+    """A later snapshot's file keeps the merged one, with its mark."""
+    commit(table, THETA)
+    table.delete("a < 5")
+    insert_as_trino(table, "q1")
+    made_for = table.refresh().current_snapshot()
+    table.append(ROWS)
+    commit(table, KLL)
+    assert MERGED in read_ndv(table)
+    anew = NewBlob(THETA, (1,), made_for.snapshot_id, made_for.sequence_number, ThetaSketch().to_bytes(), {"ndv": "0"})
+    commit_statistics(prepare_commit(table.refresh(), [anew], snapshot_id=made_for.snapshot_id))
+    assert "exact but for hash collisions" in read_ndv(table)
+    table.manage_snapshots().set_current_snapshot(snapshot_id=made_for.snapshot_id).commit()
     assert "exact but for hash collisions" in read_ndv(table)
 
 

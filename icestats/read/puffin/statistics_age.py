@@ -6,6 +6,7 @@ Source: Iceberg spec, "Snapshots" (optional summary fields); of engines, what `e
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,19 +19,18 @@ from icestats.read.puffin.puffin import PuffinBlob
 
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec as IcebergSpec
-    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 THETA = "apache-datasketches-theta-v1"
 """The only type of blob that every reader of metadata.json accepts there."""
 
 MERGED = (
-    "Trino has merged with an earlier one: values that others have added in between may be missing, those of rows that "
-    "were removed still count, and uuids, values of a column that was widened and those that Presto has hashed may "
-    "count twice"
+    "Trino has, or may have, merged with an earlier one: values that others have added in between may be missing, "
+    "those of rows that were removed still count, and uuids, values of a column that was widened and those that Presto "
+    "has hashed may count twice"
 )
 """What `find_merged` finds."""
 ADDED_TO = "icestats.added-to"
-"""Property of a Theta entry in metadata.json that was carried over from a file of `is_added_to`: the query's id."""
+"""Property of a Theta entry in metadata.json that was carried over: what `find_adding_query` says of its file."""
 COMMITTED_LATE = "icestats.committed-late"
 """Property of an entry that was committed when Trino had written a snapshot after it: that has not merged with it."""
 CREATED_BY = "icestats.created-by"
@@ -41,6 +41,8 @@ HASHED_ALIKE = frozenset({"long", "double", "string"})
 """Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
+_TRINO_FILE = re.compile(r"(\d{8}_\d{6}_\d{5}_\w{5})-")
+"""How the name of a file begins: with the query that wrote it."""
 _PRESTO_FORMAT_VERSION = 2
 _PRESTO_REFUSES = re.compile(r"timestamptz|timestamp(tz)?_ns")
 # Spark before 4.2 asks whether a literal lies between a column's min and max, except for strings, to which it counts
@@ -162,7 +164,7 @@ def find_statistics_users(
 
 def find_merged(
     metadata: TableMetadata, ages: Mapping[int, StatisticsAge], odd: Collection[tuple[int, tuple[int, ...]]] = ()
-) -> set[tuple[int, tuple[int, ...]]]:
+) -> set[tuple[str, int, tuple[int, ...]]]:
     """Return which sketches Trino's writes have merged with one hashed otherwise, or not of the snapshot before.
 
     Parameters
@@ -172,50 +174,69 @@ def find_merged(
     ages : mapping of int to StatisticsAge
         From `count_ages`.
     odd : collection of (int, tuple of int)
-        Sketches, likewise, that Presto has or may have hashed.
+        Sketches in the files of their own snapshots that Presto has or may have hashed: snapshot ids, with field ids.
 
     Returns
     -------
-    set of (int, tuple of int)
-        Snapshot ids, with field ids. What others have written in between is not in these sketches, what has been
-        removed is. Of a uuid Trino hashes the 16 bytes, Iceberg's Spark procedure the text; of a long 8 bytes, where it
-        has hashed 4 as long as the column was int.
+    set of (str, int, tuple of int)
+        Paths of files, with snapshot ids and field ids. What others have written in between is not in these sketches,
+        what has been removed is. Of a uuid Trino hashes the 16 bytes, Iceberg's Spark procedure the text; of a long 8
+        bytes, where it has hashed 4 as long as the column was int.
 
     Notes
     -----
-    An INSERT merges with what the nearest ancestor has, whatever has happened since. Its statistics file has the name
-    of its query, and so has the summary of its snapshot; ANALYZE, which reads all rows, is another query. Source: Trino
-    476 `TableStatisticsWriter.mergeStatisticsIfNecessary`.
+    An INSERT merges with what the nearest ancestor has, whatever has happened since, and makes no sketch of what that
+    has none of. Its statistics file has the name of its query, and so has the summary of its snapshot. ANALYZE, which
+    reads all rows, is another query; for the INSERT's snapshot it copies the sketches of the other columns from its
+    file, and nothing tells which these are. Source: Trino 476 `TableStatisticsWriter`, `mergeStatisticsIfNecessary` and
+    `copyRetainedStatistics`.
     """
     files = {file.snapshot_id: file for file in metadata.statistics}
-    marked = {
-        (blob.snapshot_id, blob.field_ids)
-        for file in metadata.statistics
-        for blob in file.blobs
-        if blob.type == THETA and ADDED_TO in blob.properties
-    }
+    sketches = [(file, blob) for file in metadata.statistics for blob in file.blobs if blob.type == THETA]
+    copied: defaultdict[int, dict[tuple[int, ...], str]] = defaultdict(dict)
+    for file, blob in sketches:
+        if _is_marked_copy(file, blob):
+            copied[blob.snapshot_id][blob.field_ids] = blob.properties[ADDED_TO]
     merged: set[tuple[int, tuple[int, ...]]] = set()
-    judged: set[tuple[int, tuple[int, ...]]] = set()
+    merged_copies: set[tuple[int, tuple[int, ...]]] = set()
     whole: set[tuple[int, ...]] = set()
+    # What has expired may have had sketches.
+    has_earlier = any(_has_rows_before(metadata.snapshots[one].summary) for one in tuple(ages)[-1:])
     uuids = {(field.field_id,) for field in metadata.schema.top_level if field.type == "uuid"}
     types: dict[tuple[int, ...], str] = {}
     for snapshot_id in reversed(tuple(ages)):
-        snapshot, file = metadata.snapshots[snapshot_id], files.get(snapshot_id)
-        if file is None and snapshot.operation == "replace":
+        snapshot, entry = metadata.snapshots[snapshot_id], files.get(snapshot_id)
+        if entry is None and snapshot.operation == "replace":
             continue
-        blobs = () if file is None else file.blobs
-        own = {blob.field_ids for blob in blobs if blob.type == THETA and blob.snapshot_id == snapshot_id}
-        is_all = file is not None and is_added_to(snapshot, file)
-        added = own if is_all else {field_ids for field_ids in own if (snapshot_id, field_ids) in marked}
-        judged |= {(snapshot_id, field_ids) for field_ids in own}
+        blobs = [] if entry is None else [blob for blob in entry.blobs if blob.type == THETA]
+        query = "" if entry is None else find_adding_query(snapshot.summary, entry.statistics_path)
+        own = {b.field_ids: query or b.properties.get(ADDED_TO, "") for b in blobs if b.snapshot_id == snapshot_id}
         before, types = types, _list_hashed_types(metadata, snapshot)
-        widened = {field_ids for field_ids in added if before.get(field_ids) != types.get(field_ids)}
-        broken = added - (whole - uuids - widened)
-        merged |= {(snapshot_id, field_ids) for field_ids in broken}
+        kept = {one for one in whole - uuids if before.get(one) == types.get(one)}
+        only = None if has_earlier else snapshot.summary.get("trino_query_id", "")
+        broken = _find_broken(own, kept, only)
+        merged |= {(snapshot_id, one) for one in broken}
+        merged_copies |= {(snapshot_id, one) for one in _find_broken(copied[snapshot_id], kept, only)}
         late = {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
         unlike = {one for one in own if (snapshot_id, one) in odd and types.get(one) not in HASHED_ALIKE}
-        whole = own - broken - late - unlike
-    return merged | (marked - judged)
+        whole = own.keys() - broken - late - unlike
+        has_earlier = has_earlier or bool(blobs)
+    return {
+        (file.statistics_path, blob.snapshot_id, blob.field_ids)
+        for file, blob in sketches
+        if (blob.snapshot_id, blob.field_ids) in (merged_copies if _is_marked_copy(file, blob) else merged)
+    }
+
+
+def _is_marked_copy(file: StatisticsFile, blob: BlobMetadata) -> bool:
+    return ADDED_TO in blob.properties and blob.snapshot_id != file.snapshot_id
+
+
+def _find_broken(
+    writers: Mapping[tuple[int, ...], str], kept: Collection[tuple[int, ...]], only: str | None
+) -> set[tuple[int, ...]]:
+    """Return what has been merged with other than is kept; with `only`, by this query: others had nothing to copy."""
+    return {one for one, by in writers.items() if by and only in (None, by) and one not in kept}
 
 
 def _list_hashed_types(metadata: TableMetadata, snapshot: Snapshot) -> dict[tuple[int, ...], str]:
@@ -224,14 +245,24 @@ def _list_hashed_types(metadata: TableMetadata, snapshot: Snapshot) -> dict[tupl
     return {(field.field_id,): field.type.partition("(")[0] for field in columns}
 
 
-def is_added_to(snapshot: Snapshot | IcebergSnapshot, file: StatisticsFile) -> bool:
-    """Whether the write that made a snapshot has made the file too, and there were rows before."""
-    summary = snapshot.summary or {}
-    query = summary.get("trino_query_id")
-    if not query or not file.statistics_path.rpartition("/")[2].startswith(f"{query}-"):
-        return False
-    total, added = (parse_count(summary.get(name)) for name in ("total-records", "added-records"))
-    return snapshot.parent_snapshot_id is not None and (total is None or total != added)
+def find_adding_query(summary: Mapping[str, str], statistics_path: str) -> str:
+    """Return the query that wrote a file, if it is the INSERT that made the snapshot, or may have copied from its file.
+
+    Nothing where there were no rows before: then there was nothing to add to.
+    """
+    query, name = summary.get("trino_query_id"), statistics_path.rpartition("/")[2]
+    if not query or not _has_rows_before(summary):
+        return ""
+    if name.startswith(f"{query}-"):
+        return query
+    found = _TRINO_FILE.match(name)
+    return found[1] if found is not None and summary.get("operation") == "append" else ""
+
+
+def _has_rows_before(summary: Mapping[str, str]) -> bool:
+    """Whether there were rows before what made a snapshot, or may have been."""
+    total, added = (parse_count(summary.get(f"{what}-records")) for what in ("total", "added"))
+    return total is None or total != (added or 0)
 
 
 def find_presto_file(metadata: TableMetadata, snapshot: Snapshot | None) -> StatisticsFile | None:
