@@ -269,17 +269,33 @@ def test_a_sketch_that_trino_may_have_copied_from_its_insert_s_file_is_not_calle
     assert "exact but for hash collisions" in read_ndv(table)
 
 
-@pytest.mark.parametrize("is_carried", [False, True])
-def test_a_first_analyze_of_trino_is_exact_whoever_has_written_the_rows(table, is_carried):
-    """Where no ancestor had a sketch an INSERT has made none; what has expired may have had one."""
-    first = table.current_snapshot().snapshot_id
-    table.refresh().append(ROWS, snapshot_properties={"trino_query_id": "20261130_120000_00001_abcde"})
-    register_as_trino(table, "20261130_120001_00002_abcde")
-    if is_carried:
-        commit(table, KLL)
-    assert "exact but for hash collisions" in read_ndv(table)
-    table.refresh().maintenance.expire_snapshots().by_id(first).commit()
+@pytest.mark.parametrize("removed", ["what it was merged with", "its own file"])
+def test_a_sketch_that_trino_may_have_copied_stays_doubted_when_what_tells_is_removed(table, removed):
+    commit(table, THETA)
+    earlier = table.current_snapshot()
+    table.append(ROWS)
+    insert_as_trino(table, "20261130_120000_00001_abcde")
+    inserted = table.refresh().current_snapshot()
+    if removed == "what it was merged with":
+        register_as_trino(table, "20261130_120001_00002_abcde")
+        open_table(table, snapshot=earlier.snapshot_id).remove_statistics()
+    else:
+        register_copy_as_trino(table, "20261130_120001_00002_abcde")
+        open_table(table, snapshot=inserted.snapshot_id).remove_statistics()
     assert MERGED in read_ndv(table)
+    commit(table, KLL)
+    assert MERGED in read_ndv(table)
+
+
+def register_copy_as_trino(table, query):
+    """Append rows, and register the sketches of the snapshot before once more, as an ANALYZE of other columns does."""
+    made = table.refresh().metadata.statistics[-1]
+    table.append(ROWS)
+    path = f"{table.location()}/metadata/{query}-1.stats"
+    shutil.copy(made.statistics_path.removeprefix("file://"), path.removeprefix("file://"))
+    snapshot_id = table.current_snapshot().snapshot_id
+    with table.update_statistics() as update:
+        update.set_statistics(made.model_copy(update={"statistics_path": path, "snapshot_id": snapshot_id}))
 
 
 def test_a_sketch_that_trino_has_merged_is_known_as_such_when_it_is_restored(table):

@@ -6,7 +6,6 @@ Source: Iceberg spec, "Snapshots" (optional summary fields); of engines, what `e
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -185,58 +184,43 @@ def find_merged(
 
     Notes
     -----
-    An INSERT merges with what the nearest ancestor has, whatever has happened since, and makes no sketch of what that
-    has none of. Its statistics file has the name of its query, and so has the summary of its snapshot. ANALYZE, which
-    reads all rows, is another query; for the INSERT's snapshot it copies the sketches of the other columns from its
-    file, and nothing tells which these are. Source: Trino 476 `TableStatisticsWriter`, `mergeStatisticsIfNecessary` and
-    `copyRetainedStatistics`.
+    An INSERT merges with what the nearest ancestor has, whatever has happened since. Its statistics file has the name
+    of its query, and so has the summary of its snapshot. ANALYZE, which reads all rows, is another query; it copies the
+    sketches of the other columns, of the same snapshot too, and nothing tells which these are. Source: Trino 476
+    `TableStatisticsWriter`, `mergeStatisticsIfNecessary` and `copyRetainedStatistics`.
     """
     files = {file.snapshot_id: file for file in metadata.statistics}
     sketches = [(file, blob) for file in metadata.statistics for blob in file.blobs if blob.type == THETA]
-    copied: defaultdict[int, dict[tuple[int, ...], str]] = defaultdict(dict)
-    for file, blob in sketches:
-        if _is_marked_copy(file, blob):
-            copied[blob.snapshot_id][blob.field_ids] = blob.properties[ADDED_TO]
-    merged: set[tuple[int, tuple[int, ...]]] = set()
-    merged_copies: set[tuple[int, tuple[int, ...]]] = set()
+    originals = {(b.snapshot_id, b.field_ids): (file, b) for file, b in sketches if b.snapshot_id == file.snapshot_id}
+    kept: dict[int, set[tuple[int, ...]]] = {}
     whole: set[tuple[int, ...]] = set()
-    # What has expired may have had sketches.
-    has_earlier = any(_has_rows_before(metadata.snapshots[one].summary) for one in tuple(ages)[-1:])
     uuids = {(field.field_id,) for field in metadata.schema.top_level if field.type == "uuid"}
     types: dict[tuple[int, ...], str] = {}
     for snapshot_id in reversed(tuple(ages)):
         snapshot, entry = metadata.snapshots[snapshot_id], files.get(snapshot_id)
         if entry is None and snapshot.operation == "replace":
             continue
-        blobs = [] if entry is None else [blob for blob in entry.blobs if blob.type == THETA]
-        query = "" if entry is None else find_adding_query(snapshot.summary, entry.statistics_path)
-        own = {b.field_ids: query or b.properties.get(ADDED_TO, "") for b in blobs if b.snapshot_id == snapshot_id}
         before, types = types, _list_hashed_types(metadata, snapshot)
-        kept = {one for one in whole - uuids if before.get(one) == types.get(one)}
-        only = None if has_earlier else snapshot.summary.get("trino_query_id", "")
-        broken = _find_broken(own, kept, only)
-        merged |= {(snapshot_id, one) for one in broken}
-        merged_copies |= {(snapshot_id, one) for one in _find_broken(copied[snapshot_id], kept, only)}
+        kept[snapshot_id] = {one for one in whole - uuids if before.get(one) == types.get(one)}
+        blobs = [] if entry is None else [blob for blob in entry.blobs if blob.type == THETA]
+        own = {blob.field_ids for blob in blobs if blob.snapshot_id == snapshot_id}
+        query = "" if entry is None else find_adding_query(snapshot.summary, entry.statistics_path)
+        added = {blob.field_ids for blob in blobs if query or ADDED_TO in blob.properties}
         late = {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
         unlike = {one for one in own if (snapshot_id, one) in odd and types.get(one) not in HASHED_ALIKE}
-        whole = own.keys() - broken - late - unlike
-        has_earlier = has_earlier or bool(blobs)
-    return {
-        (file.statistics_path, blob.snapshot_id, blob.field_ids)
-        for file, blob in sketches
-        if (blob.snapshot_id, blob.field_ids) in (merged_copies if _is_marked_copy(file, blob) else merged)
-    }
+        whole = own - (added - kept[snapshot_id]) - late - unlike
 
+    def is_merged(file: StatisticsFile, blob: BlobMetadata) -> bool:
+        if ADDED_TO not in blob.properties:
+            file, blob = originals.get((blob.snapshot_id, blob.field_ids), (file, blob))
+        snapshot = metadata.snapshots.get(blob.snapshot_id)
+        if snapshot is None or blob.field_ids in kept.get(blob.snapshot_id, ()):
+            return False
+        if ADDED_TO in blob.properties or blob.snapshot_id != file.snapshot_id:
+            return ADDED_TO in blob.properties or _is_insert(snapshot.summary)
+        return find_adding_query(snapshot.summary, file.statistics_path) != ""
 
-def _is_marked_copy(file: StatisticsFile, blob: BlobMetadata) -> bool:
-    return ADDED_TO in blob.properties and blob.snapshot_id != file.snapshot_id
-
-
-def _find_broken(
-    writers: Mapping[tuple[int, ...], str], kept: Collection[tuple[int, ...]], only: str | None
-) -> set[tuple[int, ...]]:
-    """Return what has been merged with other than is kept; with `only`, by this query: others had nothing to copy."""
-    return {one for one, by in writers.items() if by and only in (None, by) and one not in kept}
+    return {(file.statistics_path, b.snapshot_id, b.field_ids) for file, b in sketches if is_merged(file, b)}
 
 
 def _list_hashed_types(metadata: TableMetadata, snapshot: Snapshot) -> dict[tuple[int, ...], str]:
@@ -250,13 +234,16 @@ def find_adding_query(summary: Mapping[str, str], statistics_path: str) -> str:
 
     Nothing where there were no rows before: then there was nothing to add to.
     """
-    query, name = summary.get("trino_query_id"), statistics_path.rpartition("/")[2]
-    if not query or not _has_rows_before(summary):
-        return ""
-    if name.startswith(f"{query}-"):
+    query, name = summary.get("trino_query_id", ""), statistics_path.rpartition("/")[2]
+    if query and _has_rows_before(summary) and name.startswith(f"{query}-"):
         return query
     found = _TRINO_FILE.match(name)
-    return found[1] if found is not None and summary.get("operation") == "append" else ""
+    return found[1] if found is not None and _is_insert(summary) else ""
+
+
+def _is_insert(summary: Mapping[str, str]) -> bool:
+    """Whether Trino has added rows to others."""
+    return "trino_query_id" in summary and summary.get("operation") == "append" and _has_rows_before(summary)
 
 
 def _has_rows_before(summary: Mapping[str, str]) -> bool:
