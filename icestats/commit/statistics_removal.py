@@ -43,6 +43,7 @@ from icestats.commit.table_state import (
     list_partition_statistics,
     list_statistics,
     mark_added_to,
+    mark_late,
     name_original,
     new_metadata_path,
     read_existing,
@@ -280,7 +281,7 @@ def _copy(table: Table, old: Entry | None) -> tuple[Entry, bytes] | None:
     suffix = f"{COPY_OF}{name_original(old.statistics_path)}{suffix}"
     path = new_metadata_path(table, f"{prefix}{old.snapshot_id}-", suffix)
     if isinstance(old, StatisticsFile):
-        old = mark_added_to(table, old)
+        old = mark_late(table, mark_added_to(table, old))
     return replace(old, statistics_path=path), data
 
 

@@ -38,7 +38,14 @@ from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, Sta
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import read_range, reading, size_of
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
-from icestats.read.puffin.statistics_age import ADDED_TO, CREATED_BY, PRESTO, THETA, find_adding_query
+from icestats.read.puffin.statistics_age import (
+    ADDED_TO,
+    COMMITTED_LATE,
+    CREATED_BY,
+    PRESTO,
+    THETA,
+    find_adding_query,
+)
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -314,6 +321,12 @@ def mark_added_to(table: Table, file: StatisticsFile) -> StatisticsFile:
     """Return a file's entry with marks on what Trino has added to, which the name of another file does not tell."""
     added = _find_query(table, file)
     return replace(file, blobs=tuple(_mark(entry, added, file) for entry in file.blobs)) if added else file
+
+
+def mark_late(table: Table, file: StatisticsFile) -> StatisticsFile:
+    """Return an entry that comes back with marks on its sketches where Trino has written rows without them since."""
+    marks = {COMMITTED_LATE: "true"} if has_trino_insert_after(table, file.snapshot_id) else {}
+    return replace(file, blobs=tuple(_mark(entry, marks, file) for entry in file.blobs))
 
 
 def _find_query(table: Table, file: StatisticsFile) -> dict[str, str]:

@@ -152,8 +152,8 @@ def register_as_trino(table, query, field_id=1):
         update.set_statistics(made.model_copy(update={"statistics_path": path}))
 
 
-def read_ndv(table, column="a"):
-    (row,) = open_table(table).columns().filter(pc.field("name") == column).to_pylist()
+def read_ndv(table, column="a", **options):
+    (row,) = open_table(table, **options).columns().filter(pc.field("name") == column).to_pylist()
     return dict(row["provenance"])["ndv"]
 
 
@@ -208,6 +208,23 @@ def test_a_sketch_that_comes_after_trino_s_insert_was_not_merged_with(table, pla
     again = prepare_commit(table.refresh(), [ndv], snapshot_id=between.snapshot_id)
     assert not again.is_new
     insert_as_trino(table, "q2")
+    assert MERGED in read_ndv(table)
+
+
+def test_a_sketch_that_is_put_back_after_trino_s_insert_was_not_merged_with(table):
+    with table.update_spec() as update:
+        update.add_identity("b")
+    commit(table, THETA)
+    table.append(ROWS)
+    between = table.refresh().current_snapshot()
+    commit(table, THETA)
+    open_table(table).compute(partitions=True).commit()
+    open_table(table).remove_statistics(partitions=False)
+    insert_as_trino(table, "q1")
+    assert MERGED in read_ndv(table)
+    opened = open_table(table, snapshot=between.snapshot_id)
+    opened.remove_statistics(restore=True)
+    assert "exact but for hash collisions" in read_ndv(table, snapshot=between.snapshot_id)
     assert MERGED in read_ndv(table)
 
 
