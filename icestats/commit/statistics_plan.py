@@ -35,6 +35,7 @@ from icestats.read.puffin.statistics_age import (
     TIME_TRAP,
     ZONELESS_TIMES,
     find_partition_values,
+    find_presto_table_refusal,
     is_found_by_spark,
     is_zeroed_by_spark,
     list_ndv_fields,
@@ -257,7 +258,7 @@ def build_commit_plan(
         replaced=replaced,
         before=before,
         after=after,
-        effects=_explain_effects(before, after, columns, trap),
+        effects=_explain_effects(before, after, columns, trap, table.metadata.format_version),
         warnings=tuple(warnings.lines),
         current_schema_id=table.metadata.current_schema_id,
         trap=trap,
@@ -290,11 +291,16 @@ def _list_entries(file: StatisticsFile) -> dict[BlobKey, BlobMetadata]:
 
 
 def _explain_effects(
-    before: StatisticsFile | None, after: StatisticsFile, columns: Mapping[int, Column], trap: str
+    before: StatisticsFile | None,
+    after: StatisticsFile,
+    columns: Mapping[int, Column],
+    trap: str,
+    format_version: int,
 ) -> tuple[str, ...]:
     """Return what engines do differently once an entry is in metadata.json: the facts of `engine_statistics.toml`."""
     listed = _columns_with_ndv(after.blobs, columns)
     lost = [] if before is None else [one for one in _columns_with_ndv(before.blobs, columns) if one not in listed]
+    refusal = find_presto_table_refusal(format_version, ((one.name, one.type) for one in columns.values()))
     effects = []
     if lost:
         effects.append(
@@ -305,7 +311,7 @@ def _explain_effects(
         as_before = "" if lost else "Spark and Impala plan as before, "
         effects.append(
             f"no NDV is listed in metadata.json: {as_before}Trino finds no NDV in this file and looks no further; "
-            "Presto reads the file itself"
+            f"{refusal or 'Presto reads the file itself'}"
         )
         return tuple(effects)
     names, of_spark = _names(listed), [column for column in listed if is_found_by_spark(column.name)]
@@ -317,8 +323,9 @@ def _explain_effects(
         )
     effects += [
         f"Trino plans with the NDV of {names}, for this snapshot and those that descend from it",
-        f"Presto plans with the NDV of {names} where no other file is nearer in time, and Impala with "
-        "--enable_reading_puffin_stats, the default after 4.5, until a newer one is listed",
+        refusal or f"Presto plans with the NDV of {names} where no other file is nearer in time",
+        f"Impala with --enable_reading_puffin_stats, the default after 4.5, plans with the NDV of {names}, until a "
+        "newer one is listed",
         f"drop one of {names} only after remove_statistics: Spark's joins fail on a listed column that is gone",
     ]
     return (*effects, trap) if trap else tuple(effects)

@@ -52,7 +52,7 @@ def commit(table, *kinds, field_id=1, **options):
     blobs = [
         NewBlob(kind, (field_id,), snapshot.snapshot_id, snapshot.sequence_number, *payloads[kind]) for kind in kinds
     ]
-    commit_statistics(prepare_commit(table, blobs, **options))
+    return commit_statistics(prepare_commit(table, blobs, **options))
 
 
 def ages(table):
@@ -128,13 +128,17 @@ def test_trino_takes_the_nearest_file_only_and_impala_each_column(table):
     assert by_type == {KLL: ["icestats"], THETA: ["Impala", "icestats"]}
 
 
-def test_presto_reads_the_footer_whether_listed_or_not_unless_it_refuses_the_table(table):
+@pytest.mark.parametrize("refused", [TimestamptzType(), UUIDType()], ids=str)
+def test_presto_reads_the_footer_whether_listed_or_not_unless_it_refuses_the_table(table, refused):
     commit(table, THETA, KLL, list_ndv=[])
     used = {row["type"]: row["used_by"] for row in open_table(table).sketches().to_pylist()}
     assert used == {THETA: ["Presto", "icestats"], KLL: ["icestats"]}
     with table.update_schema() as update:
-        update.add_column("at", TimestamptzType())
+        update.add_column("at", refused)
     assert [row["used_by"] for row in open_table(table).sketches().to_pylist()] == [["icestats"]] * 2
+    effects = commit(table, THETA).effects
+    assert f"Presto 0.287 refuses the table: column 'at' is {refused}" in effects
+    assert not any("Presto plans" in effect for effect in effects)
 
 
 def insert_as_trino(table, query, rows=ROWS, field_id=1):

@@ -43,7 +43,7 @@ ENGINES = ("Spark", "Trino", "Presto", "Impala")
 _TRINO_FILE = re.compile(r"(\d{8}_\d{6}_\d{5}_\w{5})-")
 """How the name of a file begins: with the query that wrote it."""
 _PRESTO_FORMAT_VERSION = 2
-_PRESTO_REFUSES = re.compile(r"timestamptz|timestamp(tz)?_ns")
+_PRESTO_REFUSES = re.compile(r"uuid|timestamptz|timestamp(tz)?_ns")
 # Spark before 4.2 asks whether a literal lies between a column's min and max, except for strings, to which it counts
 # UUIDs, and binaries; without min and max the answer is no.
 _ZEROED_TYPES = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*")
@@ -266,11 +266,9 @@ def find_presto_file(metadata: TableMetadata, snapshot: Snapshot | None) -> Stat
 
 def find_presto_refusal(metadata: TableMetadata, schema: Schema, blobs: Sequence[PuffinBlob]) -> str:
     """Return why Presto has no statistics of a table, given the blobs of the file that it takes; nothing: it has."""
-    if metadata.format_version > _PRESTO_FORMAT_VERSION:
-        return f"Presto 0.287 cannot read format version {metadata.format_version}"
-    refused = next((field for field in schema.fields if _PRESTO_REFUSES.fullmatch(field.type)), None)
-    if refused is not None:
-        return f"Presto 0.287 refuses the table: column {refused.name!r} is {refused.type}"
+    types = ((field.name, field.type) for field in schema.fields)
+    if refusal := find_presto_table_refusal(metadata.format_version, types):
+        return refusal
     odd = next((blob for blob in blobs if not blob.is_hidden and len(blob.field_ids) != 1), None)
     if odd is not None:
         return (
@@ -278,6 +276,14 @@ def find_presto_refusal(metadata: TableMetadata, schema: Schema, blobs: Sequence
             f"{counted(len(odd.field_ids), 'field')}, expected exactly one"
         )
     return ""
+
+
+def find_presto_table_refusal(format_version: int, columns: Iterable[tuple[str, str]]) -> str:
+    """Return why Presto reads nothing of a table, given names and types of its columns; nothing: it does."""
+    if format_version > _PRESTO_FORMAT_VERSION:
+        return f"Presto 0.287 cannot read format version {format_version}"
+    refused = next(((name, type_) for name, type_ in columns if _PRESTO_REFUSES.fullmatch(type_)), None)
+    return "" if refused is None else f"Presto 0.287 refuses the table: column {refused[0]!r} is {refused[1]}"
 
 
 def _has_ndv(entry: BlobMetadata) -> bool:
