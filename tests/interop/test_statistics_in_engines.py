@@ -143,7 +143,7 @@ def test_statistics_age_when_the_engine_writes(lake, orders):
 
 
 def test_what_the_engine_may_have_merged_is_not_called_exact(lake, orders):
-    """After its DELETE, INSERT and ANALYZE of one column `columns` says that other NDVs may count removed values."""
+    """After the engine's DELETE, INSERT and ANALYZE of a column `columns` doubts the other NDVs."""
     if lake.server.engine is not TRINO:
         pytest.skip("with a Hive metastore Presto's ANALYZE writes no Puffin file")
     lake.create("orders", orders)
