@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -215,6 +216,15 @@ def test_a_sketch_that_comes_after_trino_s_insert_was_not_merged_with(table, pla
     assert MERGED in read_ndv(table)
 
 
+@pytest.mark.parametrize(("written_at", "is_merged"), [("20000101_000000", False), ("29991231_235959", True)])
+def test_a_sketch_of_trino_s_that_is_later_than_its_insert_was_not_merged_with(table, written_at, is_merged):
+    """After a rollback its ANALYZE writes, or copies, sketches of an earlier snapshot; then it goes forward again."""
+    commit(table, THETA)
+    register_as_trino(table, f"{written_at}_00001_abcde")
+    insert_as_trino(table, "q1")
+    assert (MERGED in read_ndv(table)) == is_merged
+
+
 def test_a_sketch_that_is_put_back_after_trino_s_insert_was_not_merged_with(table):
     with table.update_spec() as update:
         update.add_identity("b")
@@ -394,8 +404,9 @@ def test_uuids_that_trino_has_merged_are_not_called_exact(catalog):
     ],
     ids=str,
 )
+@pytest.mark.parametrize("has_schema_id", [True, False])
 def test_values_that_trino_has_merged_with_those_of_a_narrower_type_are_not_called_exact(
-    catalog, type_, wider, is_merged
+    catalog, type_, wider, is_merged, has_schema_id
 ):
     """It hashes the bytes of the type that the column has then, so that a value of before counts again."""
     table = catalog.create_table("db.t", Schema(NestedField(1, "a", type_)))
@@ -406,6 +417,11 @@ def test_values_that_trino_has_merged_with_those_of_a_narrower_type_are_not_call
     rows = ROWS.select(["a"]).cast(table.schema().as_arrow())
     insert_as_trino(table, "q1", rows)
     insert_as_trino(table, "q2", rows)
+    if not has_schema_id:
+        path = local_path(table.refresh().metadata_location)
+        document = json.loads(path.read_text())
+        del document["snapshots"][0]["schema-id"]
+        path.write_text(json.dumps(document))
     words = (MERGED, "exact but for hash collisions")
     assert [one in read_ndv(table) for one in words] == [is_merged, not is_merged]
 

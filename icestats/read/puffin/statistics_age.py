@@ -6,8 +6,10 @@ Source: Iceberg spec, "Snapshots" (optional summary fields); of engines, what `e
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from icestats.answers.findings import Finding
@@ -40,8 +42,8 @@ HASHED_ALIKE = frozenset({"long", "double", "string"})
 """Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
-_TRINO_FILE = re.compile(r"(\d{8}_\d{6}_\d{5}_\w{5})-")
-"""How the name of a file begins: with the query that wrote it."""
+_TRINO_FILE = re.compile(r"((\d{8}_\d{6})_\d{5}_\w{5})-")
+"""How the name of a file begins: with the query that wrote it, and that with its time in UTC."""
 _PRESTO_FORMAT_VERSION = 2
 _PRESTO_REFUSES = re.compile(r"uuid|timestamptz|timestamp(tz)?_ns")
 # Spark before 4.2 asks whether a literal lies between a column's min and max, except for strings, to which it counts
@@ -186,7 +188,8 @@ def find_merged(
     -----
     An INSERT merges with what the nearest ancestor has, whatever has happened since. Its statistics file has the name
     of its query, and so has the summary of its snapshot. ANALYZE, which reads all rows, is another query; it copies the
-    sketches of the other columns, of the same snapshot too, and nothing tells which these are. Source: Trino 476
+    sketches of the other columns, of the same snapshot too, and nothing tells which these are. What an ANALYZE of an
+    earlier snapshot has written after the INSERT, its file's name says, to the second. Source: Trino 476
     `TableStatisticsWriter`, `mergeStatisticsIfNecessary` and `copyRetainedStatistics`.
     """
     files = {file.snapshot_id: file for file in metadata.statistics}
@@ -194,14 +197,19 @@ def find_merged(
     originals = {(b.snapshot_id, b.field_ids): (file, b) for file, b in sketches if b.snapshot_id == file.snapshot_id}
     kept: dict[int, set[tuple[int, ...]]] = {}
     whole: set[tuple[int, ...]] = set()
-    uuids = {(field.field_id,) for field in metadata.schema.top_level if field.type == "uuid"}
+    uuids = (field for field in metadata.schema.top_level if field.type == "uuid")
+    unlike_each: set[tuple[int, ...]] = {(field.field_id,) for field in uuids}
+    if any(metadata.snapshots[snapshot_id].schema_id is None for snapshot_id in ages):
+        unlike_each |= _find_widened(metadata)
     types: dict[tuple[int, ...], str] = {}
+    written_at = ""
     for snapshot_id in reversed(tuple(ages)):
         snapshot, entry = metadata.snapshots[snapshot_id], files.get(snapshot_id)
         if entry is None and snapshot.operation == "replace":
             continue
         before, types = types, _list_hashed_types(metadata, snapshot)
-        kept[snapshot_id] = {one for one in whole - uuids if before.get(one) == types.get(one)}
+        is_there = written_at <= f"{datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC):%Y%m%d_%H%M%S}"
+        kept[snapshot_id] = {one for one in whole - unlike_each if is_there and before.get(one) == types.get(one)}
         blobs = [] if entry is None else [blob for blob in entry.blobs if blob.type == THETA]
         own = {blob.field_ids for blob in blobs if blob.snapshot_id == snapshot_id}
         query = "" if entry is None else find_adding_query(snapshot.summary, entry.statistics_path)
@@ -209,6 +217,8 @@ def find_merged(
         late = {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
         unlike = {one for one in own if (snapshot_id, one) in odd and types.get(one) not in HASHED_ALIKE}
         whole = own - (added - kept[snapshot_id]) - late - unlike
+        found = _TRINO_FILE.match("" if entry is None else entry.statistics_path.rpartition("/")[2])
+        written_at = "" if found is None else found[2]
 
     def is_merged(file: StatisticsFile, blob: BlobMetadata) -> bool:
         if ADDED_TO not in blob.properties:
@@ -227,6 +237,15 @@ def _list_hashed_types(metadata: TableMetadata, snapshot: Snapshot) -> dict[tupl
     """Return the type of each column of a snapshot as far as it tells how values are hashed: not a decimal's digits."""
     columns = metadata.find_schema(snapshot.snapshot_id).top_level
     return {(field.field_id,): field.type.partition("(")[0] for field in columns}
+
+
+def _find_widened(metadata: TableMetadata) -> set[tuple[int, ...]]:
+    """Return the columns that have had several types: of which a snapshot was, only its schema's id tells."""
+    types: defaultdict[int, set[str]] = defaultdict(set)
+    for schema in metadata.schemas.values():
+        for field in schema.top_level:
+            types[field.field_id].add(field.type.partition("(")[0])
+    return {(field_id,) for field_id, found in types.items() if len(found) > 1}
 
 
 def find_adding_query(summary: Mapping[str, str], statistics_path: str) -> str:
