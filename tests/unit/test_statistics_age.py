@@ -196,6 +196,16 @@ def test_a_sketch_that_trino_has_merged_with_presto_s_is_not_called_exact(table,
     assert (MERGED in read_ndv(table, "ab"[field_id - 1])) == is_merged
 
 
+def test_what_a_lost_file_has_hashed_is_not_known(table):
+    """Presto may have written it."""
+    commit(table, THETA, field_id=2)
+    lost = local_path(table.refresh().metadata.statistics[0].statistics_path)
+    insert_as_trino(table, "q1", field_id=2)
+    assert "exact but for hash collisions" in read_ndv(table, "b")
+    lost.unlink()
+    assert MERGED in read_ndv(table, "b")
+
+
 @pytest.mark.parametrize("planned", ["before the INSERT", "after it"])
 def test_a_sketch_that_comes_after_trino_s_insert_was_not_merged_with(table, planned):
     """What was computed meanwhile is of the snapshot between them; the INSERT has merged with an earlier one."""

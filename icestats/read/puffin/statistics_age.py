@@ -164,7 +164,7 @@ def find_statistics_users(
 
 
 def find_merged(
-    metadata: TableMetadata, ages: Mapping[int, StatisticsAge], odd: Collection[tuple[int, tuple[int, ...]]] = ()
+    metadata: TableMetadata, ages: Mapping[int, StatisticsAge], alike: Collection[tuple[int, tuple[int, ...]]]
 ) -> set[tuple[str, int, tuple[int, ...]]]:
     """Return which sketches Trino's writes have merged with one hashed otherwise, or not of the snapshot before.
 
@@ -174,8 +174,9 @@ def find_merged(
         The table.
     ages : mapping of int to StatisticsAge
         From `count_ages`.
-    odd : collection of (int, tuple of int)
-        Sketches in the files of their own snapshots that Presto has or may have hashed: snapshot ids, with field ids.
+    alike : collection of (int, tuple of int)
+        Sketches in the files of their own snapshots, which were read, that Presto has not hashed: snapshot ids, with
+        field ids.
 
     Returns
     -------
@@ -215,7 +216,7 @@ def find_merged(
         query = "" if entry is None else find_adding_query(snapshot.summary, entry.statistics_path)
         added = {blob.field_ids for blob in blobs if query or ADDED_TO in blob.properties}
         late = {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
-        unlike = {one for one in own if (snapshot_id, one) in odd and types.get(one) not in HASHED_ALIKE}
+        unlike = {one for one in own if (snapshot_id, one) not in alike and types.get(one) not in HASHED_ALIKE}
         whole = own - (added - kept[snapshot_id]) - late - unlike
         found = _TRINO_FILE.match("" if entry is None else entry.statistics_path.rpartition("/")[2])
         written_at = "" if found is None else found[2]

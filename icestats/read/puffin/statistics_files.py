@@ -242,8 +242,8 @@ def read_committed_blobs(
     ages = count_ages(metadata, snapshot)
     found = list(_read_blobs(storage, metadata, snapshot, on_damage, schema, ages))
     originals = [one for one in found if one.blob.type == THETA and one.is_original]
-    odd = {(one.blob.snapshot_id, one.blob.field_ids) for one in originals if one.find_hashing("int") != "Iceberg"}
-    merged = find_merged(metadata, ages, odd)
+    alike = {(one.blob.snapshot_id, one.blob.field_ids) for one in originals if one.find_hashing("int") == "Iceberg"}
+    merged = find_merged(metadata, ages, alike)
     for one in found:
         place = one.statistics_path, one.blob.snapshot_id, one.blob.field_ids
         yield replace(one, is_merged=True) if one.blob.type == THETA and place in merged else one
