@@ -39,7 +39,6 @@ from icestats.commit.table_state import (
     check_snapshot,
     current_columns,
     find_statistics,
-    has_trino_insert_after,
     list_since,
     list_statistics,
     read_all_existing,
@@ -56,7 +55,7 @@ from icestats.errors import (
 )
 from icestats.iceberg.confined_io import metadata_folder
 from icestats.iceberg.metadata import StatisticsFile
-from icestats.read.puffin.statistics_age import COMMITTED_LATE, THETA
+from icestats.read.puffin.statistics_age import THETA
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -314,9 +313,6 @@ def _renew(plan: CommitPlan, *, first: bool) -> CommitPlan:
     first = first and metadata_folder(table.metadata) == metadata_folder(plan.table.metadata)
     same = find_statistics(table, plan.snapshot_id) == plan.before
     partitions = plan.partitions and plan.partitions.renew(table, first=first)
-    asked = {blob_key(blob) for blob in plan.request.blobs}
-    is_late = any(COMMITTED_LATE in entry.properties for entry in plan.after.blobs if blob_key(entry) in asked)
-    same = same and is_late == has_trino_insert_after(table, plan.snapshot_id)
     if first and same and table.metadata.current_schema_id == plan.current_schema_id:
         return replace(plan, table=table, partitions=partitions)
     return replace(_prepare(table, plan.request), partitions=partitions)

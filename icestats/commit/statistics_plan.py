@@ -19,7 +19,6 @@ from icestats.commit.table_state import (
     ExistingFile,
     blob_key,
     current_columns,
-    has_trino_insert_after,
     list_further_paths,
     list_statistics,
     new_metadata_path,
@@ -30,7 +29,6 @@ from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile, walk_ancestors
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_age import (
-    COMMITTED_LATE,
     THETA,
     TIME_TRAP,
     ZONELESS_TIMES,
@@ -238,8 +236,6 @@ def build_commit_plan(
     if request.as_listed and asked is not None:
         asked = asked.difference(*(fields for kind, fields in present if kind == THETA)).union(*known)
     listed = [entry for blob in request.blobs if (entry := _list_new(blob, asked, known, warnings))]
-    if has_trino_insert_after(table, request.snapshot_id):
-        listed = [replace(one, properties={**one.properties, COMMITTED_LATE: "true"}) for one in listed]
     kept = _kept_entries([*existing, *earlier], new_keys, warnings)
     warnings.check_kept(kept, request.snapshot_id)
     after = StatisticsFile(
@@ -279,15 +275,8 @@ def _is_same(
         blob_key(blob): (replace(blob, offset=0), puffin.data[blob.offset : blob.offset + blob.length])
         for blob in puffin.blobs
     }
-    return present == planned and _list_entries(after) == _list_entries(existing[0].entry)
-
-
-def _list_entries(file: StatisticsFile) -> dict[BlobKey, BlobMetadata]:
-    """Return what a file lists, whenever it was committed."""
-    return {
-        blob_key(one): replace(one, properties={k: v for k, v in one.properties.items() if k != COMMITTED_LATE})
-        for one in file.blobs
-    }
+    listed = {blob_key(entry): entry for entry in after.blobs}
+    return present == planned and listed == {blob_key(entry): entry for entry in existing[0].entry.blobs}
 
 
 def _explain_effects(

@@ -42,8 +42,6 @@ from icestats.commit.table_state import (
     list_further_paths,
     list_partition_statistics,
     list_statistics,
-    mark_added_to,
-    mark_late,
     name_original,
     new_metadata_path,
     read_existing,
@@ -280,8 +278,6 @@ def _copy(table: Table, old: Entry | None) -> tuple[Entry, bytes] | None:
         raise CommitError(f"nothing was removed, as what was there before cannot be put back: {error}") from error
     suffix = f"{COPY_OF}{name_original(old.statistics_path)}{suffix}"
     path = new_metadata_path(table, f"{prefix}{old.snapshot_id}-", suffix)
-    if isinstance(old, StatisticsFile):
-        old = mark_late(table, mark_added_to(table, old))
     return replace(old, statistics_path=path), data
 
 

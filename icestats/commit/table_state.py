@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from pydantic import ValidationError as PydanticValidationError
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import StaticTable
-from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.transforms import UnknownTransform
 from pyiceberg.utils.properties import property_as_int
 
@@ -38,14 +36,7 @@ from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, Sta
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import read_range, reading, size_of
 from icestats.read.puffin.puffin import PuffinBlob, PuffinFooter, read_puffin_footer, read_stored_blob
-from icestats.read.puffin.statistics_age import (
-    ADDED_TO,
-    COMMITTED_LATE,
-    CREATED_BY,
-    PRESTO,
-    THETA,
-    find_adding_query,
-)
+from icestats.read.puffin.statistics_age import CREATED_BY, PRESTO, THETA, TRINO
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -68,9 +59,6 @@ _UNREAD = (
 _NUMBERS = tuple(f"commit.retry.{name}" for name in ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms"))
 """Properties that PyIceberg reads at the start of each commit."""
 _LOCKS = "engine.hive.lock-enabled"
-
-
-_Blob = TypeVar("_Blob", PuffinBlob, BlobMetadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +114,6 @@ def check_snapshot(table: Table, snapshot_id: int) -> None:
     """Raise SnapshotNotFoundError where the table, as it was loaded, does not have a snapshot."""
     if table.metadata.snapshot_by_id(snapshot_id) is None:
         raise SnapshotNotFoundError(f"{table_name(table)} has no snapshot {snapshot_id}: it may have expired")
-
-
-def has_trino_insert_after(table: Table, snapshot_id: int) -> bool:
-    """Whether Trino has written rows after a snapshot, and may have merged their statistics with what that had then."""
-    children: defaultdict[int | None, list[Snapshot]] = defaultdict(list)
-    for one in table.metadata.snapshots:
-        children[one.parent_snapshot_id].append(one)
-    left = [snapshot_id]
-    while left:
-        for child in children.pop(left.pop(), []):
-            if child.summary is not None and child.summary.operation == Operation.REPLACE:
-                left.append(child.snapshot_id)
-            elif child.summary is not None and "trino_query_id" in child.summary.additional_properties:
-                return True
-    return False
 
 
 def warn_of_refusal(table: Table) -> tuple[str, ...]:
@@ -307,42 +280,18 @@ def check_carried(blobs: Sequence[PuffinBlob], left: int, path: str) -> None:
 def read_carried(
     table: Table, entry: StatisticsFile, footer: PuffinFooter, blobs: Sequence[PuffinBlob]
 ) -> ExistingFile:
-    """Read blobs of a file as they are stored, marked with what a new file's name and writer tell of them no more."""
+    """Read blobs of a file as they are stored, sketches marked with their maker where the new file does not tell it."""
     files, path = TableFiles(table.io), entry.statistics_path
     made_by = footer.properties.get("created-by", "")
-    maker = "Trino" if made_by.startswith("Trino") else "Presto" if made_by.startswith(PRESTO) else ""
+    maker = TRINO if made_by.startswith(TRINO) else "Presto" if made_by.startswith(PRESTO) else ""
     marks = {CREATED_BY: maker} if maker else {}
-    added = _find_query(table, entry)
-    carried = [CarriedBlob(_mark(_mark(b, marks), added, entry), read_stored_blob(files, b, path)) for b in blobs]
-    return ExistingFile(mark_added_to(table, entry), tuple(carried), footer.properties)
+    carried = [CarriedBlob(_mark(b, marks), read_stored_blob(files, b, path)) for b in blobs]
+    return ExistingFile(entry, tuple(carried), footer.properties)
 
 
-def mark_added_to(table: Table, file: StatisticsFile) -> StatisticsFile:
-    """Return a file's entry with marks on what Trino has added to, which the name of another file does not tell."""
-    added = _find_query(table, file)
-    return replace(file, blobs=tuple(_mark(entry, added, file) for entry in file.blobs)) if added else file
-
-
-def mark_late(table: Table, file: StatisticsFile) -> StatisticsFile:
-    """Return an entry that comes back with marks on its sketches where Trino has written rows without them since."""
-    marks = {COMMITTED_LATE: "true"} if has_trino_insert_after(table, file.snapshot_id) else {}
-    return replace(file, blobs=tuple(_mark(entry, marks, file) for entry in file.blobs))
-
-
-def _find_query(table: Table, file: StatisticsFile) -> dict[str, str]:
-    snapshot = table.metadata.snapshot_by_id(file.snapshot_id)
-    if snapshot is None or snapshot.summary is None:
-        return {}
-    summary = {**snapshot.summary.additional_properties, "operation": snapshot.summary.operation.value}
-    query = find_adding_query(summary, file.statistics_path)
-    return {ADDED_TO: query} if query else {}
-
-
-def _mark(blob: _Blob, marks: Mapping[str, str], file: StatisticsFile | None = None) -> _Blob:
-    """Return a sketch with properties that it does not have yet, where a file is given only one of its own snapshot."""
-    if not marks or blob.type != THETA or (file is not None and blob.snapshot_id != file.snapshot_id):
-        return blob
-    return replace(blob, properties={**marks, **blob.properties})
+def _mark(blob: PuffinBlob, marks: Mapping[str, str]) -> PuffinBlob:
+    """Return a sketch with properties that it does not have yet; other blobs as they are."""
+    return replace(blob, properties={**marks, **blob.properties}) if blob.type == THETA else blob
 
 
 def check_existing(table: Table, snapshot_id: int) -> None:

@@ -103,6 +103,8 @@ _MOST_LOOKUPS = 100_000
 """Of the parts of a filter in the sketches of partitions: some two seconds."""
 _MOST_FILES = 500_000
 """About 250 MB; of the last question they are kept, be they ever so many."""
+_NARROWER = {"long": "int", "double": "float"}
+"""What a column may have been at a snapshot whose schema is not known any more."""
 _LIVE = ("record_count", "file_size_in_bytes", "live_file_count")
 
 
@@ -446,7 +448,8 @@ class Evidence:
         if found.is_merged:
             notes += (f"the sketch of {field.name} is one that {MERGED}",)
         earlier_type = self._find_earlier_type(field, found)
-        return DistinctValues(theta, found.blob.length, notes, earlier_type, found.find_hashing(field.type))
+        hashing = found.find_hashing(field.type)
+        return DistinctValues(theta, found.blob.length, notes, earlier_type, hashing, found.is_merged)
 
     def _find_earlier_type(self, field: Field, sketch: CommittedBlob) -> str:
         """Return another type that a column's sketch may be of; nothing where there is none."""
@@ -454,6 +457,9 @@ class Evidence:
         stated = find_stated_type(source.storage, self.reader.usable_blobs, sketch)
         known = [schema.get(field.field_id) for schema in source.metadata.schemas.values()]
         types = {one.type for one in known if one is not None} if stated is None else {stated}
+        schema_id = source.metadata.snapshots[sketch.blob.snapshot_id].schema_id
+        if stated is None and schema_id not in source.metadata.schemas:
+            types.add(_NARROWER.get(field.type, field.type))
         now = field.type.partition("(")[0]
         return min((one for one in types if one.partition("(")[0] != now), default="")
 

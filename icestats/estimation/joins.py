@@ -47,6 +47,8 @@ class JoinSide:
     """Another type of the key that the sketch may be of; nothing: there is none."""
     hashing: str = "Iceberg"
     """In whose form the sketch's values were hashed, as `CommittedBlob` has it."""
+    is_merged: bool = False
+    """Likewise: whether the sketch may lack values."""
     key: JoinKey | None = None
     """The key's common values; None: none are committed."""
 
@@ -109,6 +111,7 @@ def build_side(evidence: Evidence, question: Question, key: Field, name: str) ->
         notes,
         distinct.earlier_type,
         distinct.hashing,
+        distinct.is_merged,
         counted,
         share,
         _sample_keys(evidence, question, key),
@@ -190,8 +193,8 @@ def estimate_join_by_ndv(left: JoinSide, right: JoinSide) -> SourceEstimate:
 def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
     """Estimate a join's rows by the keys that both sides have, counted by intersecting their Theta sketches.
 
-    The number of common keys is within its bounds at 95.4 % confidence. The number of rows has no bounds: it rests on
-    each key having as many rows as another.
+    The number of common keys is within its bounds at 95.4 % confidence, where no sketch may lack values. The number of
+    rows has no bounds: it rests on each key having as many rows as another.
     """
     pairs, thetas, reason = _known(left, right)
     if not reason and left.type != right.type:
@@ -208,10 +211,9 @@ def estimate_join_by_theta(left: JoinSide, right: JoinSide) -> SourceEstimate:
         return SourceEstimate("join-theta", reason=reason)
     common, share = estimate_common_values(*thetas), max(left.share_of_keys, right.share_of_keys)
     distinct = left.distinct * right.distinct
-    assumes = (
-        f"{common.estimate:,.0f} keys ({common.lower:,.0f} to {common.upper:,.0f} at 95.4% confidence, of the rows "
-        "that were counted) are on both sides, each with as many rows as another of its side"
-    )
+    error = f" ({common.lower:,.0f} to {common.upper:,.0f} at 95.4% confidence, of the rows that were counted)"
+    known = "" if left.is_merged or right.is_merged else error
+    assumes = f"{common.estimate:,.0f} keys{known} are on both sides, each with as many rows as another of its side"
     return SourceEstimate(
         "join-theta",
         rows=pairs / distinct * common.estimate * share if distinct else 0.0,

@@ -97,6 +97,22 @@ def test_a_sketch_of_before_a_promotion_shares_no_hashes(
     assert join().rows == 100
 
 
+def test_a_sketch_may_be_of_a_schema_that_is_forgotten(catalog: SqlCatalog, catalog_properties: dict[str, str]) -> None:
+    """Iceberg's expiry forgets schemas that no snapshot names, and early writers named none."""
+    made = catalog.create_table("db.a", Schema(t.NestedField(1, "id", t.IntegerType(), required=False)))
+    made.append(pa.table({"id": pa.array(range(100), pa.int32())}))
+    sketch = theta(range(100), "int").to_bytes()
+    commit(made, blob(made, "apache-datasketches-theta-v1", 1, sketch, ndv="100"))
+    with made.refresh().update_schema() as update:
+        update.update_column("id", t.LongType())
+    path = local_path(made.metadata_location)
+    document = json.loads(path.read_text())
+    del document["schemas"][0], document["snapshots"][0]["schema-id"]
+    path.write_text(json.dumps(document))
+    opened = icestats.load("db.a", catalog=catalog_properties)
+    assert "may be of when its type was int" in opened.estimate_join(opened, "id")["join-theta"].reason
+
+
 def commit_sketches(opened: icestats.Table) -> None:
     compute_here(opened).commit()
 

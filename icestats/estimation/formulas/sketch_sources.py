@@ -75,6 +75,8 @@ class DistinctValues:
     """Another type that the column has had, if the sketch may be of values of that: they have other hashes."""
     hashing: str = "Iceberg"
     """As `CommittedBlob` has it."""
+    is_merged: bool = False
+    """Likewise."""
 
     def count(self, table: GroupEvidence, field_id: int) -> float:
         """Return how many there are, no more than the table has values that are not null."""

@@ -6,10 +6,8 @@ Source: Iceberg spec, "Snapshots" (optional summary fields); of engines, what `e
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from icestats.answers.findings import Finding
@@ -29,21 +27,17 @@ MERGED = (
     "those of rows that were removed still count, and uuids, values of a column that was widened and those that Presto "
     "has hashed may count twice"
 )
-"""What `find_merged` finds."""
-ADDED_TO = "icestats.added-to"
-"""Property of a Theta entry in metadata.json that was carried over: what `find_adding_query` says of its file."""
-COMMITTED_LATE = "icestats.committed-late"
-"""Property of an entry that was committed when Trino had written a snapshot after it: that has not merged with it."""
+"""What `may_be_merged` says of a sketch."""
 CREATED_BY = "icestats.created-by"
 """Property of a sketch that a commit has carried over from a file of Trino's or Presto's: its name."""
 PRESTO = ("presto-", "Presto")
 """How what Presto writes of itself begins, and that mark."""
+TRINO = "Trino"
+"""The same of Trino's."""
 HASHED_ALIKE = frozenset({"long", "double", "string"})
 """Types whose values Presto hashes in the form of Iceberg's specification: seen with 0.287."""
 ENGINES = ("Spark", "Trino", "Presto", "Impala")
 """The engines that plan with blobs of others. Hive reads none but those that it wrote itself."""
-_TRINO_FILE = re.compile(r"((\d{8}_\d{6})_\d{5}_\w{5})-")
-"""How the name of a file begins: with the query that wrote it, and that with its time in UTC."""
 _PRESTO_FORMAT_VERSION = 2
 _PRESTO_REFUSES = re.compile(r"uuid|timestamptz|timestamp(tz)?_ns")
 # Spark before 4.2 asks whether a literal lies between a column's min and max, except for strings, to which it counts
@@ -163,113 +157,41 @@ def find_statistics_users(
     return find
 
 
-def find_merged(
-    metadata: TableMetadata, ages: Mapping[int, StatisticsAge], alike: Collection[tuple[int, tuple[int, ...]]]
-) -> set[tuple[str, int, tuple[int, ...]]]:
-    """Return which sketches Trino's writes have merged with one hashed otherwise, or not of the snapshot before.
+def may_be_merged(made_by: str, snapshot_id: int, metadata: TableMetadata) -> bool:
+    """Whether Trino has, or may have, merged a sketch with an earlier one.
 
     Parameters
     ----------
+    made_by : str
+        What the sketch's file, or the one that it was carried over from, says of its writer.
+    snapshot_id : int
+        Of the snapshot that the sketch was made for.
     metadata : TableMetadata
         The table.
-    ages : mapping of int to StatisticsAge
-        From `count_ages`.
-    alike : collection of (int, tuple of int)
-        Sketches in the files of their own snapshots, which were read, that Presto has not hashed: snapshot ids, with
-        field ids.
-
-    Returns
-    -------
-    set of (str, int, tuple of int)
-        Paths of files, with snapshot ids and field ids. What others have written in between is not in these sketches,
-        what has been removed is. Of a uuid Trino hashes the 16 bytes, Iceberg's Spark procedure the text; of a long 8
-        bytes, where it has hashed 4 as long as the column was int.
 
     Notes
     -----
-    An INSERT merges with what the nearest ancestor has, whatever has happened since. Its statistics file has the name
-    of its query, and so has the summary of its snapshot. ANALYZE, which reads all rows, is another query; it copies the
-    sketches of the other columns, of the same snapshot too, and nothing tells which these are. What an ANALYZE of an
-    earlier snapshot has written after the INSERT, its file's name says, to the second. Source: Trino 476
-    `TableStatisticsWriter`, `mergeStatisticsIfNecessary` and `copyRetainedStatistics`.
+    An INSERT merges with what the nearest ancestor has then, whatever has happened since: what others have written in
+    between is not in the sketch, what has been removed is. Of a uuid Trino hashes the 16 bytes, Iceberg's Spark
+    procedure the text; of a long 8 bytes, where it has hashed 4 as long as the column was int. ANALYZE reads all rows,
+    but copies the sketches of columns that it was not asked for, of the same snapshot too, and nothing tells which
+    these are. Source: Trino 476 `TableStatisticsWriter`, `mergeStatisticsIfNecessary` and `copyRetainedStatistics`.
     """
-    files = {file.snapshot_id: file for file in metadata.statistics}
-    sketches = [(file, blob) for file in metadata.statistics for blob in file.blobs if blob.type == THETA]
-    originals = {(b.snapshot_id, b.field_ids): (file, b) for file, b in sketches if b.snapshot_id == file.snapshot_id}
-    kept: dict[int, set[tuple[int, ...]]] = {}
-    whole: set[tuple[int, ...]] = set()
-    uuids = (field for field in metadata.schema.top_level if field.type == "uuid")
-    unlike_each: set[tuple[int, ...]] = {(field.field_id,) for field in uuids}
-    if any(metadata.snapshots[snapshot_id].schema_id is None for snapshot_id in ages):
-        unlike_each |= _find_widened(metadata)
-    types: dict[tuple[int, ...], str] = {}
-    written_at = ""
-    for snapshot_id in reversed(tuple(ages)):
-        snapshot, entry = metadata.snapshots[snapshot_id], files.get(snapshot_id)
-        if entry is None and snapshot.operation == "replace":
-            continue
-        before, types = types, _list_hashed_types(metadata, snapshot)
-        is_there = written_at <= f"{datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC):%Y%m%d_%H%M%S}"
-        kept[snapshot_id] = {one for one in whole - unlike_each if is_there and before.get(one) == types.get(one)}
-        blobs = [] if entry is None else [blob for blob in entry.blobs if blob.type == THETA]
-        own = {blob.field_ids for blob in blobs if blob.snapshot_id == snapshot_id}
-        query = "" if entry is None else find_adding_query(snapshot.summary, entry.statistics_path)
-        added = {blob.field_ids for blob in blobs if query or ADDED_TO in blob.properties}
-        late = {blob.field_ids for blob in blobs if COMMITTED_LATE in blob.properties}
-        unlike = {one for one in own if (snapshot_id, one) not in alike and types.get(one) not in HASHED_ALIKE}
-        whole = own - (added - kept[snapshot_id]) - late - unlike
-        found = _TRINO_FILE.match("" if entry is None else entry.statistics_path.rpartition("/")[2])
-        written_at = "" if found is None else found[2]
-
-    def is_merged(file: StatisticsFile, blob: BlobMetadata) -> bool:
-        if ADDED_TO not in blob.properties:
-            file, blob = originals.get((blob.snapshot_id, blob.field_ids), (file, blob))
-        snapshot = metadata.snapshots.get(blob.snapshot_id)
-        if snapshot is None or blob.field_ids in kept.get(blob.snapshot_id, ()):
-            return False
-        if ADDED_TO in blob.properties or blob.snapshot_id != file.snapshot_id:
-            return ADDED_TO in blob.properties or _is_insert(snapshot.summary)
-        return find_adding_query(snapshot.summary, file.statistics_path) != ""
-
-    return {(file.statistics_path, b.snapshot_id, b.field_ids) for file, b in sketches if is_merged(file, b)}
+    if not made_by.startswith(TRINO):
+        return False
+    snapshot = metadata.snapshots.get(snapshot_id)
+    if snapshot is None:
+        return True
+    is_insert = "trino_query_id" in snapshot.summary and snapshot.operation == "append"
+    return is_insert and not _has_first_rows(snapshot, metadata)
 
 
-def _list_hashed_types(metadata: TableMetadata, snapshot: Snapshot) -> dict[tuple[int, ...], str]:
-    """Return the type of each column of a snapshot as far as it tells how values are hashed: not a decimal's digits."""
-    columns = metadata.find_schema(snapshot.snapshot_id).top_level
-    return {(field.field_id,): field.type.partition("(")[0] for field in columns}
-
-
-def _find_widened(metadata: TableMetadata) -> set[tuple[int, ...]]:
-    """Return the columns that have had several types: of which a snapshot was, only its schema's id tells."""
-    types: defaultdict[int, set[str]] = defaultdict(set)
-    for schema in metadata.schemas.values():
-        for field in schema.top_level:
-            types[field.field_id].add(field.type.partition("(")[0])
-    return {(field_id,) for field_id, found in types.items() if len(found) > 1}
-
-
-def find_adding_query(summary: Mapping[str, str], statistics_path: str) -> str:
-    """Return the query that wrote a file, if it is the INSERT that made the snapshot, or may have copied from its file.
-
-    Nothing where there were no rows before: then there was nothing to add to.
-    """
-    query, name = summary.get("trino_query_id", ""), statistics_path.rpartition("/")[2]
-    if query and _has_rows_before(summary) and name.startswith(f"{query}-"):
-        return query
-    found = _TRINO_FILE.match(name)
-    return found[1] if found is not None and _is_insert(summary) else ""
-
-
-def _is_insert(summary: Mapping[str, str]) -> bool:
-    """Whether Trino has added rows to others."""
-    return "trino_query_id" in summary and summary.get("operation") == "append" and _has_rows_before(summary)
-
-
-def _has_rows_before(summary: Mapping[str, str]) -> bool:
-    """Whether there were rows before what made a snapshot, or may have been."""
-    total, added = (parse_count(summary.get(f"{what}-records")) for what in ("total", "added"))
-    return total is None or total != (added or 0)
+def _has_first_rows(snapshot: Snapshot, metadata: TableMetadata) -> bool:
+    """Whether a snapshot is a table's first one, or comes right after that in which Trino makes a table of no rows."""
+    if snapshot.parent_snapshot_id is None:
+        return True
+    parent = metadata.snapshots.get(snapshot.parent_snapshot_id)
+    return parent is not None and parent.parent_snapshot_id is None and parent.summary.get("total-records") == "0"
 
 
 def find_presto_file(metadata: TableMetadata, snapshot: Snapshot | None) -> StatisticsFile | None:

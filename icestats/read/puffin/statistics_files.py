@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -12,23 +12,22 @@ import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
 from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
-from icestats.iceberg.metadata import BlobMetadata, Field, Schema, Snapshot, TableMetadata
+from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
 from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import (
-    ADDED_TO,
     CREATED_BY,
     ENGINES,
     MERGED,
     PRESTO,
-    StatisticsAge,
+    TRINO,
     count_ages,
-    find_merged,
     find_presto_file,
     find_presto_refusal,
     find_statistics_users,
+    may_be_merged,
 )
 from icestats.read.puffin.statistics_age import THETA as THETA
 from icestats.stats.frequent_items import FrequentValues, describe_values, read_frequent_values
@@ -120,7 +119,7 @@ class CommittedBlob:
     is_original: bool = False
     """Whether the file is of the snapshot that the blob was made for: others have copies, perhaps of an earlier one."""
     is_merged: bool = False
-    """Whether it is a sketch that Trino has merged with one of before other changes."""
+    """Whether it is a sketch that Trino has, or may have, merged with an earlier one."""
     room: BlobRoom = field(default_factory=BlobRoom, compare=False, repr=False)
     """Shared by the blobs of a table."""
 
@@ -136,8 +135,8 @@ class CommittedBlob:
         writes a file of its own sketches alone, and does not compress them, as the others do. Who carries a blob over,
         as Trino and icestats do, keeps its codec; icestats says where it comes from (`CREATED_BY`).
         """
-        made_by = self.blob.properties.get(CREATED_BY, self.created_by)
-        if type_text == "uuid" and made_by.startswith("Trino"):
+        made_by = _find_maker(self.blob, self.created_by)
+        if type_text == "uuid" and made_by.startswith(TRINO):
             return "Trino"
         if made_by.startswith(PRESTO):
             return "Presto"
@@ -240,23 +239,6 @@ def read_committed_blobs(
         A file is missing, or (as PuffinFormatError) cut or damaged.
     """
     ages = count_ages(metadata, snapshot)
-    found = list(_read_blobs(storage, metadata, snapshot, on_damage, schema, ages))
-    originals = [one for one in found if one.blob.type == THETA and one.is_original]
-    alike = {(one.blob.snapshot_id, one.blob.field_ids) for one in originals if one.find_hashing("int") == "Iceberg"}
-    merged = find_merged(metadata, ages, alike)
-    for one in found:
-        place = one.statistics_path, one.blob.snapshot_id, one.blob.field_ids
-        yield replace(one, is_merged=True) if one.blob.type == THETA and place in merged else one
-
-
-def _read_blobs(
-    storage: FileReader,
-    metadata: TableMetadata,
-    snapshot: Snapshot | None,
-    on_damage: Callable[[MetadataError], None] | None,
-    schema: Schema | None,
-    ages: Mapping[int, StatisticsAge],
-) -> Iterator[CommittedBlob]:
     order = {snapshot_id: age.commits for snapshot_id, age in ages.items()}
     moved = metadata.find_moved()
     find_users, presto_file = find_statistics_users(metadata, ages, schema), find_presto_file(metadata, snapshot)
@@ -280,6 +262,7 @@ def _read_blobs(
         room.file_bytes += footer.file_size_bytes
         count += max(len(footer.blobs), footer.payload_size_bytes // _BLOB_SIZE_BYTES)
         is_prestos = file is presto_file and not find_presto_refusal(metadata, metadata.schema, footer.blobs)
+        created_by = footer.properties.get("created-by", "")
         for blob in footer.blobs:
             # Nothing says whether a column's blob was made before another column got its name.
             age = None if moved.intersection(blob.field_ids) else ages.get(blob.snapshot_id)
@@ -296,16 +279,17 @@ def _read_blobs(
                 files_behind=None if age is None else age.files,
                 rows_behind=None if age is None else age.rows,
                 engines=tuple(engine for engine in ENGINES if engine in users),
-                created_by=footer.properties.get("created-by", ""),
+                created_by=created_by,
                 is_original=file.snapshot_id == blob.snapshot_id,
-                is_merged=blob.type == THETA and _is_marked(blob, entry),
+                is_merged=blob.type == THETA
+                and may_be_merged(_find_maker(blob, created_by), blob.snapshot_id, metadata),
                 room=room,
             )
 
 
-def _is_marked(blob: PuffinBlob, entry: BlobMetadata | None) -> bool:
-    """Whether Trino has added to a sketch, and its entry says so no more, as Trino has copied it since."""
-    return ADDED_TO in blob.properties and (entry is None or ADDED_TO not in entry.properties)
+def _find_maker(blob: PuffinBlob, created_by: str) -> str:
+    """Return who wrote a blob, as far as it or its file says."""
+    return blob.properties.get(CREATED_BY, created_by)
 
 
 def _find_refusal(path: str, number: int, blob_count: int, file_count: int) -> MetadataError | None:
