@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import icestats
-from icestats.read.puffin.statistics_files import find_joint
+from icestats.read.puffin.committed_sketches import find_joint
 from icestats.scan.pair_sample import choose_pairs
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import ScanPlan, prepare_scan, scan_here

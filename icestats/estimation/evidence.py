@@ -64,6 +64,15 @@ from icestats.read.puffin.committed_partitions import (
     read_kll_by_partition,
     read_partition_index,
 )
+from icestats.read.puffin.committed_sketches import (
+    CommittedJoint,
+    find_joint,
+    find_nearest,
+    find_stated_type,
+    read_frequent_items,
+    read_joint,
+    read_kll,
+)
 from icestats.read.puffin.puffin import damage_at
 from icestats.read.puffin.statistics_age import MERGED
 from icestats.read.puffin.statistics_files import (
@@ -74,13 +83,6 @@ from icestats.read.puffin.statistics_files import (
     PARTITION_SKETCHES,
     THETA,
     CommittedBlob,
-    CommittedJoint,
-    find_joint,
-    find_nearest,
-    find_stated_type,
-    read_frequent_items,
-    read_joint,
-    read_kll,
 )
 from icestats.snapshot.evaluation.column_metrics import build_metrics
 from icestats.snapshot.evaluation.partition_groups import (

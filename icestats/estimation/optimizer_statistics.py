@@ -17,8 +17,9 @@ from icestats.estimation.evidence import Evidence
 from icestats.estimation.formulas.sketch_sources import IF_RIGHT, Distribution, count_live
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import MAX_LONG_PRECISION, decode_value, has_lengths, parse_type
+from icestats.read.puffin.committed_sketches import find_nearest
 from icestats.read.puffin.statistics_age import THETA
-from icestats.read.puffin.statistics_files import FREQUENT_ITEMS, KLL, find_nearest
+from icestats.read.puffin.statistics_files import FREQUENT_ITEMS, KLL
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.equi_height import (
     EquiHeightBins,

@@ -33,6 +33,7 @@ from icestats.read.manifests.manifests import (
 from icestats.read.partitions.partition_history import check_counts, read_committed_partitions
 from icestats.read.partitions.partition_statistics import ADDED, PartitionStatistics, read_partition_statistics
 from icestats.read.puffin.committed_columns import find_committed_sizes
+from icestats.read.puffin.committed_figures import find_figures, read_committed_figures
 from icestats.read.puffin.committed_partitions import (
     CommittedPartitions,
     MergedSketches,
@@ -41,15 +42,8 @@ from icestats.read.puffin.committed_partitions import (
     read_merged_sketches,
     read_partition_index,
 )
-from icestats.read.puffin.statistics_files import (
-    CommittedBlob,
-    CommittedBlobs,
-    CommittedFrequentValues,
-    find_figures,
-    read_committed_blobs,
-    read_committed_figures,
-    read_kll,
-)
+from icestats.read.puffin.committed_sketches import CommittedFrequentValues, read_kll
+from icestats.read.puffin.statistics_files import CommittedBlob, CommittedBlobs, read_committed_blobs
 from icestats.read.rollups.committed_rollups import CommittedRollups
 from icestats.read.rollups.rollup_cache import Reader, read_cached_rollups
 from icestats.snapshot.evaluation.partition_groups import build_partition_keys

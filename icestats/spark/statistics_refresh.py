@@ -20,13 +20,8 @@ from icestats.read.puffin.committed_partitions import (
     read_partition_index,
     read_partitioned_column,
 )
-from icestats.read.puffin.statistics_files import (
-    PARTITION_SKETCHES,
-    CommittedBlobs,
-    CommittedJoint,
-    find_joint,
-    read_joint,
-)
+from icestats.read.puffin.committed_sketches import CommittedJoint, find_joint, read_joint
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlobs
 from icestats.scan.appended_files import AppendedFiles, find_appended_files, read_changed_files
 from icestats.scan.pair_sample import MOST_PAIRS
 from icestats.scan.scan_job import Sizes

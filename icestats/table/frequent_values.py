@@ -9,7 +9,7 @@ import pyarrow as pa
 from icestats.answers.schemas import COLUMNS_TOGETHER, FREQUENT_VALUES
 from icestats.errors import CallError
 from icestats.iceberg.metadata import Field
-from icestats.read.puffin.statistics_files import CommittedJoint, find_joint, read_frequent_items, read_joint
+from icestats.read.puffin.committed_sketches import CommittedJoint, find_joint, read_frequent_items, read_joint
 from icestats.snapshot.snapshot_reader import Partial, SnapshotReader
 from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.frequent_items import describe_values, to_text

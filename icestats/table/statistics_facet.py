@@ -366,7 +366,7 @@ class StatisticsFiles(Contents):
         Live rows only: position deletes, deletion vectors and equality deletes are applied. Where PyIceberg cannot read
         a table, Spark's own scan does, more slowly; the result says so.
         """
-        from icestats.read.puffin.statistics_files import find_joint
+        from icestats.read.puffin.committed_sketches import find_joint
         from icestats.scan.pair_sample import choose_pairs
         from icestats.scan.scan_job import Sizes
         from icestats.scan.scan_plan import prepare_scan

@@ -20,8 +20,8 @@ from icestats.estimation.formulas.frequent_sources import hash_items
 from icestats.iceberg.filters.value_sets import build_item
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.types import decode_value
+from icestats.read.puffin.committed_sketches import find_joint
 from icestats.read.puffin.puffin import read_blob
-from icestats.read.puffin.statistics_files import find_joint
 from icestats.stats.column_accumulator import ColumnAccumulator
 from icestats.stats.column_values import dense_values, encode_dense
 from icestats.stats.count_min import CountMin, HashCounter

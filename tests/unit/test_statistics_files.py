@@ -11,6 +11,7 @@ import zstandard
 from icestats.errors import PuffinFormatError, StatisticsMissingError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, Storage
+from icestats.read.puffin.committed_sketches import find_nearest
 from icestats.read.puffin.puffin import PuffinBlob
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
@@ -22,7 +23,6 @@ from icestats.read.puffin.statistics_files import (
     BlobRoom,
     CommittedBlob,
     CommittedBlobs,
-    find_nearest,
 )
 from icestats.stats.table_statistics import read_column_statistics
 

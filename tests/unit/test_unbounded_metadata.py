@@ -26,8 +26,9 @@ from icestats.read.avro.decoding_program import Capture, compile_program
 from icestats.read.manifests import group_store, manifest_files, manifest_rollup
 from icestats.read.manifests.row_store import RowStore
 from icestats.read.puffin import statistics_files
+from icestats.read.puffin.committed_sketches import find_nearest
 from icestats.read.puffin.puffin import MAX_BLOBS, PuffinBlob, read_blob, read_puffin_footer
-from icestats.read.puffin.statistics_files import CommittedBlobs, find_nearest
+from icestats.read.puffin.statistics_files import CommittedBlobs
 from icestats.read.rollups import committed_rollups
 from icestats.scan import arrow_files
 from icestats.scan.actual_rows import explained_reading

@@ -10,16 +10,15 @@ from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader, expanded_limit
 from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import decode_value
-from icestats.read.puffin.puffin import damage_at
-from icestats.read.puffin.statistics_files import (
-    PARTITION_SKETCHES,
-    CommittedBlobs,
+from icestats.read.puffin.committed_sketches import (
     CommittedFrequentValues,
     CommittedKll,
     check_items,
     check_unit,
     find_nearest,
 )
+from icestats.read.puffin.puffin import damage_at
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, CommittedBlobs
 from icestats.stats.frequent_items import FrequentItems, FrequentValues, read_frequent_values
 from icestats.stats.kll import KllSketch, merge_parts
 from icestats.stats.partition_sketches import (

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
 
 from icestats.answers.schemas import SKETCHES
-from icestats.errors import MetadataError, PuffinFormatError, StatisticsMissingError
-from icestats.iceberg.metadata import Field, Schema, Snapshot, TableMetadata
+from icestats.errors import MetadataError, PuffinFormatError
+from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
 from icestats.iceberg.summary import parse_count
-from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
 from icestats.read.puffin.statistics_age import (
     CREATED_BY,
     ENGINES,
-    MERGED,
     PRESTO,
     TRINO,
     count_ages,
@@ -30,13 +28,6 @@ from icestats.read.puffin.statistics_age import (
     may_be_merged,
 )
 from icestats.read.puffin.statistics_age import THETA as THETA
-from icestats.stats.frequent_items import FrequentValues, describe_values, read_frequent_values
-from icestats.stats.joint_statistics import JointStatistics, read_joint_statistics
-from icestats.stats.kll import KllSketch
-from icestats.stats.kll_items import item_type_of
-from icestats.stats.rollup_cells import Figure
-from icestats.stats.table_statistics import ColumnStatistics, read_column_statistics
-from icestats.stats.theta import ThetaSketch
 
 KLL = "apache-datasketches-kll-v1"
 COLUMN_STATISTICS = "icestats-column-stats-v1"
@@ -47,14 +38,6 @@ PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
 _PRESTO_READS = {THETA: "ndv", PRESTO_DATA_SIZE: "data_size"}
 PARTITION_SKETCHES = "icestats-partition-sketches-v1"
 MANIFEST_STATISTICS = "icestats-manifest-stats-v1"
-_COMPUTE = "table.compute(columns=[{}]).commit(), or `icestats compute SOURCE --commit`"
-_MISSING = {
-    THETA: ("Theta sketch", _COMPUTE),
-    KLL: ("KLL sketch", _COMPUTE),
-    FREQUENT_ITEMS: ("frequent items", _COMPUTE),
-    PARTITION_SKETCHES: ("sketch by partition", 'table.compute(columns=[{}], by="partition").commit()'),
-}
-_COMMON_SHOWN = 5
 MAX_TABLE_BLOBS = 500_000
 """Behind as many, a table's farther files are not read: thousands of entries may name one file."""
 MAX_TABLE_FILES = 20_000
@@ -67,11 +50,16 @@ FREE_BLOBS_BYTES = 512 << 20
 """All blobs together may expand to this many bytes, or to more by the length of their files: `expanded_limit`."""
 _DAMAGED_BYTES = 16 << 20
 """What a blob counts that has been read in vain."""
-_NO_COLUMNS = "not column statistics"
-_WHOLE_ITEMS = frozenset({"long", "decimal"})
-"""Both are whole numbers: a column's items are of the second once its decimals have become longer."""
 _Parsed = TypeVar("_Parsed")
-_OWN_USE = (*_MISSING, COLUMN_STATISTICS, JOINT_STATISTICS, MANIFEST_STATISTICS)
+_OWN_USE = (
+    THETA,
+    KLL,
+    FREQUENT_ITEMS,
+    PARTITION_SKETCHES,
+    COLUMN_STATISTICS,
+    JOINT_STATISTICS,
+    MANIFEST_STATISTICS,
+)
 
 
 class BlobRoom:
@@ -185,30 +173,6 @@ class CommittedBlobs(tuple[CommittedBlob, ...]):
         for one in self.nearest:
             found[one.blob.field_ids].append(one)
         return dict(found)
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedKll:
-    """A committed KLL sketch, and the counts of nulls and NaN that were committed with it."""
-
-    sketch: KllSketch
-    snapshot_id: int
-    commits_behind: int
-    null_count: int | None
-    nan_count: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedFrequentValues:
-    """The committed common values of a column, and the counts of nulls and NaN that were committed with them."""
-
-    values: FrequentValues
-    snapshot_id: int
-    commits_behind: int
-    null_count: int
-    nan_count: int
-    size_bytes: int
-    """Of the blob."""
 
 
 def read_committed_blobs(
@@ -362,275 +326,3 @@ def _key(found: CommittedBlob) -> tuple[str, tuple[int, ...]]:
 def _column_name(schema: Schema, field_id: int) -> str:
     field = schema.get(field_id)
     return f"#{field_id}" if field is None else field.name
-
-
-def find_nearest(blobs: CommittedBlobs, blob_type: str, field: Field) -> CommittedBlob:
-    """Return the blob of a column, of type THETA, KLL or PARTITION_SKETCHES, that is the fewest commits behind.
-
-    Raises
-    ------
-    StatisticsMissingError
-        None has been committed for the snapshot or an ancestor of it.
-    """
-    own = blobs.by_columns.get((field.field_id,), ())
-    found = next((one for one in own if one.blob.type == blob_type), None)
-    if found is None:
-        what, advice = _MISSING[blob_type]
-        raise StatisticsMissingError(
-            f"no {what} of column {field.name!r} has been committed for this snapshot or an ancestor of it: "
-            f"run {advice.format(repr(field.name))}"
-        )
-    return found
-
-
-def find_stated_type(storage: FileReader, blobs: CommittedBlobs, sketch: CommittedBlob) -> str | None:
-    """Return the type of a sketch's values as the column statistics beside it state it; None: they do not.
-
-    Those of the same snapshot in another file may have been made when the column had another type.
-
-    Raises
-    ------
-    PuffinFormatError
-        The blob is damaged.
-    """
-    place = sketch.blob.snapshot_id, sketch.statistics_path
-    for found in blobs.by_columns.get(sketch.blob.field_ids, ()):
-        if found.blob.type == COLUMN_STATISTICS and (found.blob.snapshot_id, found.statistics_path) == place:
-            column = found.read(storage, _NO_COLUMNS, read_column_statistics).get(sketch.blob.field_ids[0])
-            return None if column is None else column.type
-    return None
-
-
-def check_unit(field: Field, type_then: str | None) -> None:
-    """Refuse sketches of values that the column does not count as its own.
-
-    Those are days for timestamps, timestamps for a snapshot of before their promotion from days, and bytes of another
-    type than the column's: none is promoted, and the order of uuids takes 16 bytes for granted. Neither has a column
-    that is nested now any: `create or replace table` gives it the id of the earlier one of its name.
-
-    Raises
-    ------
-    StatisticsMissingError
-        They are.
-    """
-    has_items = field.is_primitive and item_type_of(field.type) is not None
-    is_other = (type_then == "date") != (field.type == "date") or not has_items
-    if type_then is not None and type_then != field.type and is_other:
-        raise StatisticsMissingError(
-            f"the sketches of column {field.name!r} are of when its type was {type_then}, and it is {field.type} here"
-            + (f": run {_COMPUTE.format(repr(field.name))}" if field.is_primitive else "")
-        )
-
-
-def check_items(field: Field, item_type: str | None) -> None:
-    """Refuse KLL sketches whose items are no values of their column, as another writer may have made them.
-
-    Raises
-    ------
-    StatisticsMissingError
-        They are.
-    """
-    expected = item_type_of(field.type)
-    if item_type != expected and not {item_type, expected} <= _WHOLE_ITEMS:
-        raise StatisticsMissingError(
-            f"the sketches of column {field.name!r} have items of type {item_type!s:.80}, and the column is "
-            f"{field.type}: run {_COMPUTE.format(repr(field.name))}"
-        )
-
-
-def read_kll(storage: FileReader, blobs: CommittedBlobs, field: Field) -> CommittedKll:
-    """Read the nearest committed KLL sketch of a column.
-
-    Parameters
-    ----------
-    storage : FileReader
-        Where to read from.
-    blobs : CommittedBlobs
-        The table's blobs, as `read_committed_blobs` gives them.
-    field : Field
-        The column.
-
-    Raises
-    ------
-    StatisticsMissingError
-        No KLL sketch of the column has been committed for the snapshot or an ancestor of it, or one of days for
-        timestamps or the other way round, or one of other items than the column's.
-    PuffinFormatError
-        The blob is damaged.
-    """
-    found = find_nearest(blobs, KLL, field)
-    item_type = found.blob.properties.get("item-type", "double")
-    check_items(field, item_type)
-    if field.type.startswith(("date", "timestamp")):
-        check_unit(field, find_stated_type(storage, blobs, found))
-    properties = found.blob.properties
-    parse = partial(KllSketch.from_bytes, item_type)
-    return CommittedKll(
-        sketch=found.read(storage, f"the KLL sketch of column {field.name!r}", parse),
-        snapshot_id=found.blob.snapshot_id,
-        commits_behind=found.commits_behind or 0,
-        null_count=parse_count(properties.get("null-count")),
-        nan_count=parse_count(properties.get("nan-count")),
-    )
-
-
-def read_frequent_items(storage: FileReader, blobs: CommittedBlobs, field: Field) -> CommittedFrequentValues:
-    """Read the nearest committed common values of a column.
-
-    Parameters
-    ----------
-    storage : FileReader
-        Where to read from.
-    blobs : CommittedBlobs
-        The table's blobs, as `read_committed_blobs` gives them.
-    field : Field
-        The column.
-
-    Raises
-    ------
-    StatisticsMissingError
-        None have been committed for the snapshot or an ancestor of it, or those of another type than the column's.
-    PuffinFormatError
-        The blob is damaged.
-    """
-    found = find_nearest(blobs, FREQUENT_ITEMS, field)
-    items = _read_items(storage, found, field)
-    check_items(field, item_type_of(items.values.type))
-    check_unit(field, items.values.type)
-    return items
-
-
-def _read_items(storage: FileReader, found: CommittedBlob, field: Field) -> CommittedFrequentValues:
-    what = f"the frequent items of column {field.name!r}"
-    values = found.read(storage, what, read_frequent_values)
-    nulls, nans = (parse_count(found.blob.properties.get(name)) for name in ("null-count", "nan-count"))
-    if nulls is None or nans is None:
-        reason = f"{what}: the blob does not say how many nulls and NaN there are"
-        raise found.refuse(reason)
-    behind = found.commits_behind or 0
-    return CommittedFrequentValues(values, found.blob.snapshot_id, behind, nulls, nans, found.blob.length)
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedJoint:
-    """The committed statistics of two columns together."""
-
-    statistics: JointStatistics
-    snapshot_id: int
-    commits_behind: int
-    size_bytes: int
-    """Of the blob."""
-
-
-def find_joint(blobs: Sequence[CommittedBlob]) -> dict[tuple[int, int], CommittedBlob]:
-    """Return the nearest blob of each pair of columns that has statistics together, by field ids."""
-    found: dict[tuple[int, int], CommittedBlob] = {}
-    own = [b for b in blobs if b.blob.type == JOINT_STATISTICS and b.commits_behind is not None]
-    for one in sorted(own, key=lambda b: b.commits_behind or 0):
-        if len(one.blob.field_ids) == len(set(one.blob.field_ids)) == 2:
-            found.setdefault((one.blob.field_ids[0], one.blob.field_ids[1]), one)
-    return found
-
-
-def read_joint(storage: FileReader, found: CommittedBlob, schema: Schema) -> CommittedJoint | None:
-    """Read the statistics of two columns together; None where a column is gone, or is of another type now.
-
-    Raises
-    ------
-    PuffinFormatError
-        The blob is damaged.
-    """
-    first, second = found.blob.field_ids
-    if schema.get(first) is None or schema.get(second) is None:
-        return None
-    parse = partial(read_joint_statistics, field_ids=(first, second))
-    statistics = found.read(storage, f"the joint statistics of fields {first} and {second}", parse)
-    fields = [schema.get(field_id) for field_id in statistics.field_ids]
-    if [None if field is None else field.type for field in fields] != list(statistics.types):
-        return None
-    return CommittedJoint(statistics, found.blob.snapshot_id, found.commits_behind or 0, found.blob.length)
-
-
-def find_figures(blobs: CommittedBlobs, schema: Schema) -> Iterator[tuple[CommittedBlob, Field]]:
-    """Yield the blobs that have figures of a column of a schema, with the column, the nearest first."""
-    for one in blobs.nearest:
-        field = schema.get(one.blob.field_ids[0]) if len(one.blob.field_ids) == 1 else None
-        is_stated = one.blob.type == THETA and one.ndv is not None
-        if field is not None and (is_stated or one.blob.type in (COLUMN_STATISTICS, FREQUENT_ITEMS)):
-            yield one, field
-
-
-def read_committed_figures(storage: FileReader, found: CommittedBlob, field: Field) -> dict[str, Figure]:
-    """Read the figures of a column that a committed blob adds to the roll-ups.
-
-    Parameters
-    ----------
-    storage : FileReader
-        Where to read from.
-    found : CommittedBlob
-        Of `find_figures`.
-    field : Field
-        The column. Statistics of a type that it no longer has are left out.
-
-    Returns
-    -------
-    dict of str to Figure
-        `ndv`, an estimate; the counts of values, nulls and NaN, the smallest and the largest value (as bounds),
-        `avg_length` and `max_length` in bytes, exact for the live rows of their snapshot; `common_values`, as
-        `schemas.COLUMNS` has them, and the `row_count` that they are of.
-
-    Raises
-    ------
-    PuffinFormatError
-        The blob is damaged.
-    """
-    if found.blob.type == THETA:
-        return {"ndv": Figure(found.ndv, f"estimate: {_read_theta_error(storage, found)}, {_age(found)}")}
-    if found.blob.type == COLUMN_STATISTICS:
-        column = found.read(storage, _NO_COLUMNS, read_column_statistics).get(field.field_id)
-        return {} if column is None or column.type != field.type else _column_figures(column, found)
-    return _common_figures(storage, found, field)
-
-
-def _common_figures(storage: FileReader, found: CommittedBlob, field: Field) -> dict[str, Figure]:
-    items = _read_items(storage, found, field)
-    if items.values.type != field.type:
-        return {}
-    row_count = items.values.value_count + items.null_count + items.nan_count
-    rows = describe_values(items.values, row_count, _COMMON_SHOWN)
-    provenance = f"bound: rows at least and at most, as counted over the live rows, {_age(found)}"
-    return {"common_values": Figure(rows, provenance), "row_count": Figure(row_count, provenance)}
-
-
-def _column_figures(column: ColumnStatistics, found: CommittedBlob) -> dict[str, Figure]:
-    counts = ("value_count", "null_value_count", "nan_value_count")
-    extremes = {"lower_bound": column.min_value, "upper_bound": column.max_value}
-    lengths = {"avg_length": column.avg_length, "max_length": column.max_length} if has_lengths(column.type) else {}
-    values = {name: getattr(column, name) for name in counts} | extremes | lengths
-    if found.commits_behind:
-        other = f"the exact one that is committed is of {_age(found)}"
-        figures = {name: Figure(value, other, is_current=False) for name, value in values.items()}
-        then = f"estimate: exact over the live rows of {_age(found)}"
-        return figures | {name: Figure(lengths[name], then) for name in lengths if lengths[name] is not None}
-    exact, none = (f"{what} the live rows, {_age(found)}" for what in ("exact: over", "none: no value in"))
-    return {name: Figure(value, none if value is None else exact) for name, value in values.items()}
-
-
-def _read_theta_error(storage: FileReader, found: CommittedBlob) -> str:
-    sketch, stated = found.read(storage, "a Theta sketch", ThetaSketch.from_bytes), found.ndv or 0
-    # An empty value is one more: Theta leaves it out. Beyond twice the error no sketch in ten thousand is.
-    if not -2 * sketch.relative_error * sketch.ndv <= stated - sketch.ndv <= 1 + 2 * sketch.relative_error * sketch.ndv:
-        return f"as its writer states it, whose Theta sketch has {sketch.ndv:,}"
-    if found.is_merged:
-        return f"Theta sketch that {MERGED}"
-    if sketch.is_exact:
-        return "Theta sketch that still holds every value, so exact but for hash collisions"
-    cut = "" if sketch.ndv <= stated else ", cut to the number of values that are not null"
-    return f"Theta sketch, within {sketch.relative_error:.1%} at 95% confidence{cut}"
-
-
-def _age(found: CommittedBlob) -> str:
-    if not found.commits_behind:
-        return "this snapshot"
-    commits = "1 commit" if found.commits_behind == 1 else f"{found.commits_behind:,} commits"
-    return f"snapshot {found.blob.snapshot_id}, {commits} behind"
