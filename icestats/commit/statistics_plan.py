@@ -28,8 +28,9 @@ from icestats.commit.table_state import (
 from icestats.errors import CallError
 from icestats.iceberg.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile, walk_ancestors
 from icestats.read.puffin.puffin import PuffinBlob
-from icestats.read.puffin.statistics_age import (
-    THETA,
+from icestats.read.puffin.statistics_age import THETA
+from icestats.read.puffin.statistics_files import HIVE_COLUMNS
+from icestats.read.puffin.statistics_users import (
     TIME_TRAP,
     ZONELESS_TIMES,
     find_partition_values,
@@ -38,7 +39,6 @@ from icestats.read.puffin.statistics_age import (
     is_zeroed_by_spark,
     list_ndv_fields,
 )
-from icestats.read.puffin.statistics_files import HIVE_COLUMNS
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -20,15 +20,15 @@ from icestats.iceberg.metadata import Field
 from icestats.iceberg.summary import parse_count
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.puffin import PuffinBlob
-from icestats.read.puffin.statistics_age import (
+from icestats.read.puffin.statistics_age import count_ages
+from icestats.read.puffin.statistics_files import HIVE_COLUMNS, CommittedBlob
+from icestats.read.puffin.statistics_users import (
     ENGINES,
     TIME_TRAP,
     ZONELESS_TIMES,
-    count_ages,
     find_presto_file,
     find_presto_refusal,
 )
-from icestats.read.puffin.statistics_files import HIVE_COLUMNS, CommittedBlob
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.column_accumulator import can_distribute, can_sketch
 

@@ -15,7 +15,7 @@ from icestats.estimation.formulas.grouped_sources import Question
 from icestats.estimation.formulas.source_estimates import SourceEstimate, time_estimates
 from icestats.iceberg.filters.value_sets import All, Leaf, list_leaves
 from icestats.iceberg.storage import local_path
-from icestats.read.puffin.statistics_age import (
+from icestats.read.puffin.statistics_users import (
     find_listed_blobs,
     find_listed_traps,
     find_partition_values,

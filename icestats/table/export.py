@@ -15,7 +15,7 @@ from icestats.errors import MetadataError, StatisticsMissingError
 from icestats.estimation.evidence import Evidence
 from icestats.iceberg.metadata import Field
 from icestats.read.puffin.committed_sketches import read_kll
-from icestats.read.puffin.statistics_age import find_partition_values
+from icestats.read.puffin.statistics_users import find_partition_values
 from icestats.snapshot.snapshot_reader import SnapshotReader
 from icestats.stats.histogram import Histogram
 from icestats.stats.hive_sketches import BIT_VECTOR_ERROR, has_bit_vector, write_bit_vector, write_float_kll

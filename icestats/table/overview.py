@@ -17,7 +17,8 @@ from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.iceberg.partition_columns import display_partition_value, partition_field_type
 from icestats.iceberg.summary import find_stated_size
 from icestats.iceberg.types import decode_value, to_integer
-from icestats.read.puffin.statistics_age import StatisticsAge, count_ages, find_listed_blobs, find_listed_traps
+from icestats.read.puffin.statistics_age import StatisticsAge, count_ages
+from icestats.read.puffin.statistics_users import find_listed_blobs, find_listed_traps
 
 MOST_RANGES_DRAWN = 90
 _WIDTH, _ROW_HEIGHT = 640, 7

@@ -15,8 +15,9 @@ from icestats.answers.text import counted, one_line, printable_lines, render_byt
 from icestats.errors import CallError, SnapshotNotFoundError, StatisticsMissingError, check_flags, check_names
 from icestats.iceberg.catalog import Source, load_iceberg_table, load_writable_table
 from icestats.iceberg.metadata import StatisticsFile
-from icestats.read.puffin.statistics_age import THETA, ZONELESS_TIMES
+from icestats.read.puffin.statistics_age import THETA
 from icestats.read.puffin.statistics_files import CommittedBlob
+from icestats.read.puffin.statistics_users import ZONELESS_TIMES
 from icestats.stats.histogram import Histogram, Kind, build_histogram
 from icestats.stats.kll import KllSketch, find_rank_error
 from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, choose_size, estimate_size, find_default_limit

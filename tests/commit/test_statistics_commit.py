@@ -31,7 +31,7 @@ from icestats.errors import (
 from icestats.iceberg.metadata_json import read_metadata
 from icestats.iceberg.storage import Storage, local_path
 from icestats.read.puffin.puffin import read_puffin_footer
-from icestats.read.puffin.statistics_age import find_listed_traps
+from icestats.read.puffin.statistics_users import find_listed_traps
 from icestats.table import writers
 from tests.committed_statistics import (
     KLL,

@@ -18,7 +18,8 @@ from icestats.commit.puffin_writer import NewBlob, created_by
 from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.iceberg.metadata import BlobMetadata, StatisticsFile
 from icestats.iceberg.storage import local_path
-from icestats.read.puffin.statistics_age import MERGED, THETA, StatisticsAge, count_ages, find_statistics_users
+from icestats.read.puffin.statistics_age import MERGED, THETA, StatisticsAge, count_ages
+from icestats.read.puffin.statistics_users import find_statistics_users
 from icestats.stats.hashing import hash_values
 from icestats.stats.theta import ThetaSketch
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from icestats.answers.text import counted, printable_lines, quote_name
 from icestats.commit.engines.exported_table import ExportedTable
 from icestats.iceberg.metadata import Schema
-from icestats.read.puffin.statistics_age import is_zeroed_by_spark
 from icestats.read.puffin.statistics_files import CommittedBlob
+from icestats.read.puffin.statistics_users import is_zeroed_by_spark
 
 _QUOTE = '"'
 

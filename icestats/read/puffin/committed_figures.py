@@ -8,9 +8,7 @@ from icestats.iceberg.metadata import Field, Schema
 from icestats.iceberg.storage import FileReader
 from icestats.iceberg.types import has_lengths
 from icestats.read.puffin.committed_sketches import read_frequent_blob
-from icestats.read.puffin.statistics_age import (
-    MERGED,
-)
+from icestats.read.puffin.statistics_age import MERGED
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
     FREQUENT_ITEMS,

@@ -16,18 +16,9 @@ from icestats.iceberg.metadata import Schema, Snapshot, TableMetadata
 from icestats.iceberg.storage import MAX_FILE_SIZE_BYTES, FileReader, expanded_limit
 from icestats.iceberg.summary import parse_count
 from icestats.read.puffin.puffin import MAX_BLOB_SIZE_BYTES, PuffinBlob, damage_at, read_blob, read_puffin_footer
-from icestats.read.puffin.statistics_age import (
-    CREATED_BY,
-    ENGINES,
-    PRESTO,
-    TRINO,
-    count_ages,
-    find_presto_file,
-    find_presto_refusal,
-    find_statistics_users,
-    may_be_merged,
-)
+from icestats.read.puffin.statistics_age import CREATED_BY, PRESTO, TRINO, count_ages, may_be_merged
 from icestats.read.puffin.statistics_age import THETA as THETA
+from icestats.read.puffin.statistics_users import ENGINES, find_presto_file, find_presto_refusal, find_statistics_users
 
 KLL = "apache-datasketches-kll-v1"
 COLUMN_STATISTICS = "icestats-column-stats-v1"
@@ -101,7 +92,7 @@ class CommittedBlob:
     rows_behind: int | None = None
     """Records in these files; None: unknown."""
     engines: tuple[str, ...] = ()
-    """The engines that plan with it now: of `statistics_age.ENGINES`."""
+    """The engines that plan with it now: of `statistics_users.ENGINES`."""
     created_by: str = ""
     """What the file says of its writer, who may have carried the blob over from another file."""
     is_original: bool = False
