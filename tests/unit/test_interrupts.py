@@ -68,6 +68,12 @@ QUERIES = """
 import signal, sys
 import icestats
 
+def report(found):
+    # Python swallows one that comes in the callback of a weak reference; there is another one then.
+    if found.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(found)
+
+sys.unraisablehook = report
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 table = icestats.load(sys.argv[1])
 # Python itself may keep the lock of an import that is interrupted: everything is imported before.
