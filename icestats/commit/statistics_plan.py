@@ -209,7 +209,8 @@ def build_commit_plan(
     properties.pop(CARRIES_EARLIER, None)
     if carries:
         properties[CARRIES_EARLIER] = carries
-    present = read_content(existing if base is None else base)
+    there = existing if base is None else base
+    present = read_content(there)
     written: list[NewBlob | CarriedBlob] = [*request.blobs, *carried]
     written.sort(key=hides)
     stored = {(key, held.stored) for key, (blobs, _) in present.items() for held in blobs}
@@ -258,7 +259,7 @@ def build_commit_plan(
         warnings=tuple(warnings.lines),
         current_schema_id=table.metadata.current_schema_id,
         trap=trap,
-        is_new=not _is_same(puffin, after, before, existing),
+        is_new=not _is_same(puffin, after, before, there),
         request=request,
         table=table,
     )

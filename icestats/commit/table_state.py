@@ -260,13 +260,19 @@ def read_all_existing(table: Table, snapshot_id: int) -> list[ExistingFile]:
     """Read a snapshot's statistics files; raises as `read_existing`, also where they are too many or too large."""
     found: list[ExistingFile] = []
     left = MOST_CARRIED_BYTES
-    for entry in list_statistics(table, snapshot_id):
-        if len(found) == _MOST_FILES:
-            what = f"snapshot {snapshot_id} has more than {_MOST_FILES} statistics files, expected one"
-            raise MetadataError(f"{what}: remove_statistics() takes them out of the table", table.metadata_location)
+    for entry in _list_few(table, snapshot_id):
         found.append(read_existing(table, entry, left))
         left -= sum(len(held.stored) for held in found[-1].blobs)
     return found
+
+
+def _list_few(table: Table, snapshot_id: int) -> Iterator[StatisticsFile]:
+    """Yield a snapshot's entries; raise MetadataError where there are too many."""
+    for number, entry in enumerate(list_statistics(table, snapshot_id)):
+        if number == _MOST_FILES:
+            what = f"snapshot {snapshot_id} has more than {_MOST_FILES} statistics files, expected one"
+            raise MetadataError(f"{what}: remove_statistics() takes them out of the table", table.metadata_location)
+        yield entry
 
 
 def check_carried(blobs: Sequence[PuffinBlob], left: int, path: str) -> None:
@@ -296,7 +302,7 @@ def _mark(blob: PuffinBlob, marks: Mapping[str, str]) -> PuffinBlob:
 
 def check_existing(table: Table, snapshot_id: int) -> None:
     """Raise as `read_all_existing` would, as far as the footers of a snapshot's statistics files tell."""
-    for entry in islice(list_statistics(table, snapshot_id), _MOST_FILES):
+    for entry in _list_few(table, snapshot_id):
         with _explained(entry.statistics_path):
             _read_footer(table, entry, MOST_CARRIED_BYTES)
 

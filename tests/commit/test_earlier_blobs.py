@@ -279,8 +279,11 @@ def test_no_more_files_of_a_snapshot_are_read_than_it_can_have(table):
     document = json.loads(path.read_text())
     document["statistics"] *= 17
     path.write_text(json.dumps(document))
-    with pytest.raises(MetadataError, match=r"has more than 16 statistics files, expected one: remove_statistics\(\)"):
+    many = r"has more than 16 statistics files, expected one: remove_statistics\(\)"
+    with pytest.raises(MetadataError, match=many):
         prepare_commit(table.refresh(), [theta(table, 1)])
+    with pytest.raises(MetadataError, match=many):
+        icestats.load("db.t", catalog={**table.catalog.properties, "name": "c"}).check_commit()
 
 
 def write_hole(table, name, snapshot_id):

@@ -15,6 +15,7 @@ from pyiceberg.types import LongType, NestedField
 
 import icestats
 from icestats.iceberg.storage import local_path
+from tests.computed_statistics import compute_here
 
 SCHEMA = Schema(NestedField(1, "day", LongType()), NestedField(2, "v", LongType()))
 
@@ -50,6 +51,22 @@ def test_the_same_statistics_of_metadata_are_not_committed_again(
         assert str(report).endswith("has exactly these statistics already")
     assert list_metadata(load()) == files
     assert load().orphans().num_rows == 0
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_what_is_carried_is_not_committed_again_where_a_column_was_dropped(
+    load: Callable[[], icestats.Table], catalog: SqlCatalog, is_listed: bool
+) -> None:
+    """The file that it comes from is looked at each time, as the column may come back."""
+    compute_here(load()).commit(list_ndv=None if is_listed else [])
+    table = catalog.load_table("db.days")
+    with table.update_schema() as update:
+        update.delete_column("v")
+    table.append(pa.table({"day": pa.array([3], pa.int64())}))
+    assert load().compute(manifests=True).commit().committed
+    files = list_metadata(load())
+    assert not load().compute(manifests=True).commit().committed
+    assert list_metadata(load()) == files
 
 
 def test_of_two_files_only_what_is_new_is_committed(load: Callable[[], icestats.Table]) -> None:

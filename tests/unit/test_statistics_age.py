@@ -261,14 +261,15 @@ def test_a_sketch_that_is_made_anew_is_exact_though_the_merged_one_was_carried_o
     assert EXACT in read_ndv(table)
 
 
-def test_a_sketch_of_trinos_first_rows_is_of_all_rows(catalog):
-    """Trino makes a table with a snapshot of no rows, and merges its first sketch with none."""
-    table = catalog.create_table("db.t", ROWS.schema)
-    table.append(ROWS.slice(0, 0))
+def test_what_is_expired_does_not_make_the_rest_a_tables_first_rows(table):
+    """PyIceberg leaves the children of what it expires without a parent."""
+    commit(table, THETA)
+    earlier = table.current_snapshot().snapshot_id
+    table.append(ROWS)
     insert_as_trino(table)
-    assert EXACT in read_ndv(table)
-    table.delete("a >= 0")
-    insert_as_trino(table)
+    table.maintenance.expire_snapshots().by_ids([earlier, table.current_snapshot().parent_snapshot_id]).commit()
+    (snapshot,) = table.refresh().metadata.snapshots
+    assert snapshot.parent_snapshot_id is None
     assert MERGED in read_ndv(table)
 
 

@@ -86,17 +86,15 @@ def count_ages(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, 
     return ages
 
 
-def may_be_merged(made_by: str, snapshot_id: int, metadata: TableMetadata) -> bool:
+def may_be_merged(made_by: str, snapshot: Snapshot | None) -> bool:
     """Whether Trino has, or may have, merged a sketch with an earlier one.
 
     Parameters
     ----------
     made_by : str
         What the sketch's file, or the one that it was carried over from, says of its writer.
-    snapshot_id : int
-        Of the snapshot that the sketch was made for.
-    metadata : TableMetadata
-        The table.
+    snapshot : Snapshot or None
+        The snapshot that the sketch was made for; None: it has expired.
 
     Notes
     -----
@@ -104,23 +102,12 @@ def may_be_merged(made_by: str, snapshot_id: int, metadata: TableMetadata) -> bo
     between is not in the sketch, what has been removed is. Of a uuid Trino hashes the 16 bytes, Iceberg's Spark
     procedure the text; of a long 8 bytes, where it has hashed 4 as long as the column was int. ANALYZE reads all rows,
     but copies the sketches of columns that it was not asked for, of the same snapshot too, and nothing tells which
-    these are. Source: Trino 476 `TableStatisticsWriter`, `mergeStatisticsIfNecessary` and `copyRetainedStatistics`.
+    these are. Nor is it known which rows are a table's first: PyIceberg's expiry leaves a snapshot as if it had no
+    parent. Source: Trino 476 `TableStatisticsWriter`, `mergeStatisticsIfNecessary` and `copyRetainedStatistics`.
     """
     if not made_by.startswith(TRINO):
         return False
-    snapshot = metadata.snapshots.get(snapshot_id)
-    if snapshot is None:
-        return True
-    is_insert = "trino_query_id" in snapshot.summary and snapshot.operation == "append"
-    return is_insert and not _has_first_rows(snapshot, metadata)
-
-
-def _has_first_rows(snapshot: Snapshot, metadata: TableMetadata) -> bool:
-    """Whether a snapshot is a table's first one, or comes right after that in which Trino makes a table of no rows."""
-    if snapshot.parent_snapshot_id is None:
-        return True
-    parent = metadata.snapshots.get(snapshot.parent_snapshot_id)
-    return parent is not None and parent.parent_snapshot_id is None and parent.summary.get("total-records") == "0"
+    return snapshot is None or ("trino_query_id" in snapshot.summary and snapshot.operation == "append")
 
 
 def _added(snapshot: Snapshot, what: str) -> int | None:

@@ -237,7 +237,7 @@ def read_committed_blobs(
                 created_by=created_by,
                 is_original=file.snapshot_id == blob.snapshot_id,
                 is_merged=blob.type == THETA
-                and may_be_merged(_find_maker(blob, created_by), blob.snapshot_id, metadata),
+                and may_be_merged(_find_maker(blob, created_by), metadata.snapshots.get(blob.snapshot_id)),
                 room=room,
             )
 
