@@ -213,16 +213,22 @@ def write_files(table: Table, files: Sequence[tuple[Entry, bytes]], step: Step, 
         The storage failed: what was written has been removed, or the message names it.
     """
     written: list[str] = []
+    opened: list[str] = []
+
+    def begin() -> None:
+        opened.append(written[-1])
+        step("writing")
+
     try:
         for entry, data in files:
             written.append(entry.statistics_path)
-            write_file(table, entry.statistics_path, data, lambda: step("writing"))
+            write_file(table, entry.statistics_path, data, begin)
             step("written")
         step("committing")
-    except FileExistsError:
-        _discard(table, written[:-1], left)
-        return False
     except Exception as error:  # noqa: BLE001 - each FileIO has its own errors
+        if isinstance(error, FileExistsError) and opened != written:
+            _discard(table, written[:-1], left)
+            return False
         text = _discard(table, written, left)
         said, cause = explain_catalog_error(error, known_properties(table))
         raise CommitError(f"{written[-1]} cannot be written: {said}; {text}") from cause

@@ -21,6 +21,7 @@ MODES = {
     "for good": {"for_good": True},
     "once, after the work": {"after_the_work": True},
     "for good, after the work": {"for_good": True, "after_the_work": True},
+    "for good, as a name that is taken": {"for_good": True, "error": FileExistsError},
 }
 MOST_CALLS = 200
 
