@@ -14,7 +14,7 @@ from icestats.iceberg.catalog import Source, load_iceberg_table
 from icestats.iceberg.metadata import Field, Schema, Snapshot
 from icestats.read.manifests.manifest_list import count_listed_rows, read_manifest_list
 from icestats.read.manifests.manifest_pool import Progress
-from icestats.read.puffin.committed_columns import CommittedColumn, read_committed_column
+from icestats.read.puffin.committed_columns import CommittedColumn, find_committed_sizes, read_committed_column
 from icestats.read.puffin.committed_partitions import (
     CommittedPartitions,
     read_partition_index,
@@ -40,8 +40,6 @@ from icestats.stats.column_accumulator import can_sketch
 from icestats.stats.joint_statistics import JointStatistics, merge_joint_statistics
 from icestats.stats.partition_sketches import MOST_GATHERED_BYTES, estimate_size
 from icestats.stats.table_statistics import (
-    DEFAULT_K,
-    DEFAULT_LG_K,
     ColumnStatistics,
     PartitionKey,
     Refute,
@@ -50,7 +48,6 @@ from icestats.stats.table_statistics import (
     count_distinct,
     find_kll_k,
     find_refuted_values,
-    find_theta_lg_k,
     merge_column_statistics,
     merge_partitions,
 )
@@ -172,8 +169,7 @@ class Refresh:
         self._read_parts(blobs, wanted)
         self._read_joints(blobs, wanted)
         kll_sizes = {name: find_kll_k(base.statistics) for name, base in self._bases.items()}
-        k = max((size for size in kll_sizes.values() if size is not None), default=DEFAULT_K)
-        lg_k = max((find_theta_lg_k(base.statistics) for base in self._bases.values()), default=DEFAULT_LG_K)
+        k, lg_k = find_committed_sizes(self.source.storage, blobs, wanted)
         # One scan does the columns whose statistics are of one snapshot and size.
         readings: defaultdict[_Reading, list[str]] = defaultdict(list)
         for name, base in self._bases.items():

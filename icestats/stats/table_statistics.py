@@ -253,12 +253,12 @@ def find_kll_k(column: ColumnStatistics) -> int | None:
     return KllSketch.from_bytes(column.item_type, column.kll).k
 
 
-def find_theta_lg_k(column: ColumnStatistics) -> int:
-    """Return the lg_k that a Theta sketch of more rows needs to be as good as this column's: at least 12.
+def find_theta_lg_k(theta: bytes) -> int:
+    """Return the lg_k that a Theta sketch of more rows needs to be as good as this one: at least 12.
 
     A compact Theta sketch does not store its lg_k. If it is not exact, it holds about 2^lg_k hashes.
     """
-    sketch = ThetaSketch.from_bytes(column.theta)
+    sketch = ThetaSketch.from_bytes(theta)
     if len(sketch.hashes) == 0:
         return DEFAULT_LG_K
     size = math.log2(len(sketch.hashes))

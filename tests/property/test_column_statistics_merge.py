@@ -76,10 +76,10 @@ def test_a_theta_sketch_beyond_its_size_stays_the_same_as_a_full_one(lg_k):
 
 def test_the_size_of_a_theta_sketch_is_never_taken_for_less_than_it_holds():
     """An exact sketch of many values stays exact when few are added."""
-    assert find_theta_lg_k(summarize("long", list(range(5_000)), 14)) == 13
-    assert find_theta_lg_k(summarize("long", list(range(50_000)), 14)) == 14
-    assert find_theta_lg_k(summarize("long", list(range(50_000)), 10)) == 12
-    assert find_theta_lg_k(summarize("long", [])) == 12
+    assert find_theta_lg_k(summarize("long", list(range(5_000)), 14).theta) == 13
+    assert find_theta_lg_k(summarize("long", list(range(50_000)), 14).theta) == 14
+    assert find_theta_lg_k(summarize("long", list(range(50_000)), 10).theta) == 12
+    assert find_theta_lg_k(summarize("long", []).theta) == 12
 
 
 def test_the_merged_kll_sketch_is_within_its_error():

@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
+from pyiceberg.types import DecimalType, DoubleType, FloatType, IntegerType, LongType, NestedField, StringType
 
 import icestats
 from icestats.answers.text import render_bytes
@@ -24,6 +24,7 @@ from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import scan_here
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import HEAD_SIZE_BYTES, parse_index_size
+from icestats.stats.table_statistics import find_kll_k, find_theta_lg_k
 from icestats.table.statistics import Statistics, fit_partitions
 from tests.computed_statistics import compute_here, scan_table
 
@@ -233,6 +234,33 @@ def test_columns_keep_the_sizes_of_their_own_sketches(table, load):
         "price": ("100", "9"),
         "text": ("64", "8"),
     }
+
+
+@pytest.mark.parametrize(
+    ("type_", "wider"),
+    [
+        (IntegerType(), LongType()),
+        (FloatType(), DoubleType()),
+        (DecimalType(18, 2), DecimalType(20, 2)),
+    ],
+    ids=str,
+)
+def test_sketches_keep_their_sizes_where_their_column_was_widened(catalog, load, monkeypatch, type_, wider):
+    """They are made anew from all rows then."""
+    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
+    monkeypatch.setattr(
+        "icestats.spark.statistics_refresh.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes)
+    )
+    table = catalog.create_table("db.t", Schema(NestedField(1, "v", type_, required=False)))
+    table.append(pa.table({"v": pa.array(range(20_000), pa.int32())}).cast(table.schema().as_arrow()))
+    compute_here(load(), sizes=Sizes(800, 14, 800, 14)).commit()
+    with table.update_schema() as update:
+        update.update_column("v", wider)
+    refreshed = load().refresh_statistics()
+    assert list(refreshed.scanned) == ["v"]
+    column = refreshed.found.columns["v"]
+    assert (find_kll_k(column), find_theta_lg_k(column.theta)) == (800, 14)
+    assert load()._reader.find_committed_sizes(load().schema.fields) == (800, 14)
 
 
 @pytest.mark.parametrize("is_scanned", [False, True])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
@@ -24,7 +26,6 @@ from icestats.stats.table_statistics import (
     DEFAULT_K,
     DEFAULT_LG_K,
     ColumnStatistics,
-    find_kll_k,
     find_theta_lg_k,
     read_column_statistics,
 )
@@ -112,18 +113,23 @@ def read_committed_column(storage: FileReader, blobs: CommittedBlobs, field: Fie
 def find_committed_sizes(storage: FileReader, blobs: CommittedBlobs, fields: Sequence[Field]) -> tuple[int, int]:
     """Return the k and lg_k of the largest committed sketches of some columns: at least 200 and 12, the defaults.
 
-    What is damaged, or not whole, does not count: computing it again is what mends it.
+    Those count too that are of an earlier type of a column, or that cannot be added to; what is damaged does not.
     """
     k, lg_k = DEFAULT_K, DEFAULT_LG_K
     for field in fields:
-        try:
-            found = read_committed_column(storage, blobs, field)
-        except MetadataError:
-            continue
-        if isinstance(found, CommittedColumn):
-            k = max(k, find_kll_k(found.statistics) or 0)
-            lg_k = max(lg_k, find_theta_lg_k(found.statistics))
+        own = blobs.by_columns.get((field.field_id,), ())
+        for kind in (KLL, THETA):
+            found = next((one for one in own if one.blob.type == kind), None)
+            with suppress(MetadataError):
+                if found is not None and kind == KLL:
+                    k = max(k, found.read(storage, _SKETCH, partial(_read_k, found.blob.properties.get("item-type"))))
+                elif found is not None:
+                    lg_k = max(lg_k, found.read(storage, _SKETCH, find_theta_lg_k))
     return k, lg_k
+
+
+def _read_k(item_type: str | None, data: bytes) -> int:
+    return DEFAULT_K if item_type is None else KllSketch.from_bytes(item_type, data).k
 
 
 def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStatistics) -> str | None:
