@@ -37,6 +37,7 @@ _MOST_MEMBERS = 1 << 22
 DEFAULT_K = 200
 DEFAULT_LG_K = 12
 """The sizes of KLL and Theta sketches."""
+_MOST_LG_K = 26
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -254,7 +255,7 @@ def find_kll_k(column: ColumnStatistics) -> int | None:
 
 
 def find_theta_lg_k(theta: bytes) -> int:
-    """Return the lg_k that a Theta sketch of more rows needs to be as good as this one: at least 12.
+    """Return the lg_k that a Theta sketch of more rows needs to be as good as this one: 12 to 26.
 
     A compact Theta sketch does not store its lg_k. If it is not exact, it holds about 2^lg_k hashes.
     """
@@ -262,7 +263,7 @@ def find_theta_lg_k(theta: bytes) -> int:
     if len(sketch.hashes) == 0:
         return DEFAULT_LG_K
     size = math.log2(len(sketch.hashes))
-    return max(DEFAULT_LG_K, math.ceil(size) if sketch.is_exact else round(size))
+    return min(max(DEFAULT_LG_K, math.ceil(size) if sketch.is_exact else round(size)), _MOST_LG_K)
 
 
 def write_column_statistics(columns: Iterable[ColumnStatistics]) -> bytes:

@@ -328,7 +328,7 @@ class StatisticsFiles(Contents):
             sketches of these columns have it, but not below 200.
         lg_k : int, optional
             Base-2 logarithm of the Theta sketches' entries, 4 to 26. By default that of the committed sketches, but not
-            below 12, which Iceberg has.
+            below 12, which Iceberg has; one that still holds every value tells no more than how many these are.
         by : {"partition"}, optional
             Keep Theta, KLL and common values for each partition too: `histogram(where=...)` can be drawn of some of
             them, and estimates know the rows of a value in each. What they will take is written to stderr first.

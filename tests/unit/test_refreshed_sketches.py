@@ -16,10 +16,11 @@ from pyiceberg.types import DecimalType, DoubleType, FloatType, IntegerType, Lon
 
 import icestats
 from icestats.answers.text import render_bytes
-from icestats.commit.puffin_writer import write_puffin
+from icestats.commit.puffin_writer import NewBlob, write_puffin
+from icestats.commit.statistics_commit import commit_statistics, prepare_commit
 from icestats.commit.table_statistics_blobs import build_blobs, fit_partition_sketches
 from icestats.iceberg.storage import local_path
-from icestats.read.puffin.statistics_files import PARTITION_SKETCHES
+from icestats.read.puffin.statistics_files import PARTITION_SKETCHES, THETA
 from icestats.scan.scan_job import Sizes
 from icestats.scan.scan_plan import scan_here
 from icestats.stats.kll import KllSketch
@@ -261,6 +262,35 @@ def test_sketches_keep_their_sizes_where_their_column_was_widened(catalog, load,
     column = refreshed.found.columns["v"]
     assert (find_kll_k(column), find_theta_lg_k(column.theta)) == (800, 14)
     assert load()._reader.find_committed_sizes(load().schema.fields) == (800, 14)
+
+
+@pytest.mark.parametrize("nearer", ["a sketch of others", "a damaged file"])
+def test_sketches_keep_their_sizes_whatever_has_come_since(table, load, nearer):
+    table.append(rows(1, 10_000, 30_000))
+    compute_here(load(), sizes=Sizes(800, 14, 800, 14)).commit()
+    table.append(rows(1, 30_000, 30_010))
+    made = scan_table(load(), columns=["price"], sizes=Sizes(200, 12, 200, 12))
+    if nearer == "a sketch of others":
+        snapshot, theta = load().snapshot, made.columns["price"].theta
+        blob = NewBlob(THETA, (2,), snapshot.snapshot_id, snapshot.sequence_number, theta, {"ndv": "1"})
+        commit_statistics(prepare_commit(table.refresh(), [blob], keep_earlier=False))
+    else:
+        Statistics(load()._source, made).commit(keep_earlier=False)
+        (entry,) = (one for one in table.refresh().metadata.statistics if one.snapshot_id == made.snapshot_id)
+        path = local_path(entry.statistics_path)
+        footer = path.read_bytes()[-entry.file_footer_size_in_bytes :]
+        path.write_bytes(b"PFA1".ljust(entry.file_size_in_bytes - len(footer), b"\0") + footer)
+    assert load()._reader.find_committed_sizes(load().schema.fields[1:2]) == (800, 14)
+
+
+def test_sketches_keep_the_size_of_those_of_a_pair(catalog, load):
+    """Its columns have few values, and their sketches hold them all."""
+    table = catalog.create_table("db.t", Schema(*(NestedField(i, n, LongType()) for i, n in enumerate("ab", 1))))
+    numbers = np.arange(40_000)
+    table.append(pa.table({"a": numbers // 200, "b": numbers % 200}))
+    compute_here(load(), together=[("a", "b")], sizes=Sizes(200, 14, 200, 14)).commit()
+    assert load()._reader.find_committed_sizes(load().schema.fields) == (200, 14)
+    assert load()._reader.find_committed_sizes(load().schema.fields[:1]) == (200, 12)
 
 
 @pytest.mark.parametrize("is_scanned", [False, True])

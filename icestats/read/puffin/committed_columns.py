@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,16 +10,19 @@ from functools import partial
 from icestats.errors import MetadataError
 from icestats.iceberg.metadata import Field
 from icestats.iceberg.storage import FileReader
+from icestats.read.puffin.committed_sketches import find_joint
 from icestats.read.puffin.statistics_age import HASHED_ALIKE, MERGED
 from icestats.read.puffin.statistics_files import (
     COLUMN_STATISTICS,
     FREQUENT_ITEMS,
+    JOINT_STATISTICS,
     KLL,
     THETA,
     CommittedBlob,
     CommittedBlobs,
 )
 from icestats.stats.frequent_items import FrequentValues, read_frequent_values
+from icestats.stats.joint_statistics import read_joint_statistics
 from icestats.stats.kll import KllSketch
 from icestats.stats.kll_items import item_type_of
 from icestats.stats.table_statistics import (
@@ -81,8 +84,7 @@ def read_committed_column(storage: FileReader, blobs: CommittedBlobs, field: Fie
     # What is of one snapshot in two files may have been made when the column had two types.
     by_place: dict[tuple[int, str], dict[str, CommittedBlob]] = {}
     for found in blobs.by_columns.get((field.field_id,), ()):
-        place = found.blob.snapshot_id, found.statistics_path
-        by_place.setdefault(place, {}).setdefault(found.blob.type, found)
+        by_place.setdefault(_find_place(found), {}).setdefault(found.blob.type, found)
     if not by_place:
         return "nothing has been committed for it"
     whole = next((found for found in by_place.values() if all(kind in found for kind in wanted)), None)
@@ -113,23 +115,49 @@ def read_committed_column(storage: FileReader, blobs: CommittedBlobs, field: Fie
 def find_committed_sizes(storage: FileReader, blobs: CommittedBlobs, fields: Sequence[Field]) -> tuple[int, int]:
     """Return the k and lg_k of the largest committed sketches of some columns: at least 200 and 12, the defaults.
 
-    Those count too that are of an earlier type of a column, or that cannot be added to; what is damaged does not.
+    Of each column those are looked at that column statistics were committed with, or where there are none those of
+    others; also where they cannot be added to, as of an earlier type. What is damaged does not count.
     """
     k, lg_k = DEFAULT_K, DEFAULT_LG_K
     for field in fields:
         own = blobs.by_columns.get((field.field_id,), ())
-        for kind in (KLL, THETA):
-            found = next((one for one in own if one.blob.type == kind), None)
-            with suppress(MetadataError):
-                if found is not None and kind == KLL:
-                    k = max(k, found.read(storage, _SKETCH, partial(_read_k, found.blob.properties.get("item-type"))))
-                elif found is not None:
-                    lg_k = max(lg_k, found.read(storage, _SKETCH, find_theta_lg_k))
+        complete = {_find_place(one) for one in own if one.blob.type == COLUMN_STATISTICS}
+        nearest = sorted(own, key=lambda one: _find_place(one) not in complete)
+        k = max(k, _find_size(storage, nearest, KLL, _read_k))
+        lg_k = max(lg_k, _find_size(storage, nearest, THETA, _read_lg_k))
+    known = {field.field_id for field in fields}
+    for pair, found in find_joint(blobs).items():
+        if known.issuperset(pair):
+            lg_k = max(lg_k, _find_size(storage, [found], JOINT_STATISTICS, _read_joint_lg_k))
     return k, lg_k
 
 
-def _read_k(item_type: str | None, data: bytes) -> int:
-    return DEFAULT_K if item_type is None else KllSketch.from_bytes(item_type, data).k
+def _find_place(found: CommittedBlob) -> tuple[int, str]:
+    return found.blob.snapshot_id, found.statistics_path
+
+
+def _find_size(
+    storage: FileReader, blobs: Iterable[CommittedBlob], kind: str, read_size: Callable[[CommittedBlob, bytes], int]
+) -> int:
+    """Return the size of the first blob of a kind that is not damaged; 0: there is none."""
+    for found in blobs:
+        if found.blob.type == kind:
+            with suppress(MetadataError):
+                return found.read(storage, _SKETCH, partial(read_size, found))
+    return 0
+
+
+def _read_k(found: CommittedBlob, data: bytes) -> int:
+    return KllSketch.from_bytes(found.blob.properties["item-type"], data).k
+
+
+def _read_lg_k(_: CommittedBlob, data: bytes) -> int:
+    return find_theta_lg_k(data)
+
+
+def _read_joint_lg_k(found: CommittedBlob, data: bytes) -> int:
+    first, second = found.blob.field_ids
+    return find_theta_lg_k(read_joint_statistics(data, field_ids=(first, second)).theta)
 
 
 def _contradiction(found: CommittedBlob, theta: ThetaSketch, figures: ColumnStatistics) -> str | None:
