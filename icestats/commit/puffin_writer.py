@@ -174,7 +174,7 @@ def _footer(blobs: Sequence[PuffinBlob], properties: Mapping[str, str], *, compr
     if len(hidden) > MAX_HIDDEN_BLOBS_LENGTH:
         raise CallError(
             f"what describes the blobs that engines do not see has {len(hidden):,} characters, expected "
-            f"{MAX_HIDDEN_BLOBS_LENGTH:,} at most: commit fewer columns"
+            f"{MAX_HIDDEN_BLOBS_LENGTH:,} at most: commit fewer columns, perhaps with keep_earlier=False"
         )
     document: dict[str, object] = {"blobs": listed, "properties": dict(properties)}
     if hidden != "[]":
