@@ -122,6 +122,8 @@ class Refresh:
     _added: dict[str, int] = field(default_factory=dict)
     """Rows of the data files added since, by path."""
     _bases: dict[str, CommittedColumn] = field(default_factory=dict)
+    _own: dict[str, _Reading] = field(default_factory=dict)
+    """What is read for a column's own statistics, apart from those of its partitions where sizes differ."""
     _parts: dict[str, CommittedPartitions] = field(default_factory=dict)
     _columns: dict[str, ColumnStatistics] = field(default_factory=dict)
     _partitions: dict[str, Mapping[PartitionKey, ColumnStatistics]] = field(default_factory=dict)
@@ -175,7 +177,10 @@ class Refresh:
         for name, base in self._bases.items():
             part, own = self._parts.get(name), kll_sizes[name] or k
             is_one = part is not None and part.snapshot_id == base.snapshot_id
-            readings[_Reading(base.snapshot_id, _choose(own, lg_k, part if is_one else None), is_one)].append(name)
+            # Sketches of one size alone are added to one another, and those of partitions are made of the table's.
+            is_one = is_one and part is not None and part.index.k <= own and part.index.lg_k <= lg_k
+            self._own[name] = _Reading(base.snapshot_id, _choose(own, lg_k, part if is_one else None), is_one)
+            readings[self._own[name]].append(name)
             if part is not None and not is_one:
                 alone = _choose(part.index.k, part.index.lg_k, part)
                 readings[_Reading(part.snapshot_id, alone, True)].append(name)
@@ -391,7 +396,7 @@ class Refresh:
         """Add the new files to a column's statistics; return what data files refute of these, which are not kept."""
         base, (base_id, sizes, _) = self._bases[name], reading
         field_id = next(one.field_id for one in self.schema.top_level if one.name == name)
-        if base.snapshot_id == base_id:
+        if reading == self._own[name]:
             column = base.statistics
             if found is not None:
                 column = merge_column_statistics(column, found.columns[name], lg_k=sizes.lg_k)
@@ -484,4 +489,7 @@ def _join_names(fields: Sequence[Field]) -> str:
 
 
 def _choose(k: int, lg_k: int, part: CommittedPartitions | None) -> Sizes:
-    return Sizes(k, lg_k, k, lg_k) if part is None else Sizes(k, lg_k, part.index.k, part.index.lg_k)
+    """Return the sizes of a scan: sketches of partitions are made of some as large as the table's."""
+    if part is None:
+        return Sizes(k, lg_k, k, lg_k)
+    return Sizes(max(k, part.index.k), max(lg_k, part.index.lg_k), part.index.k, part.index.lg_k)

@@ -26,6 +26,7 @@ from icestats.scan.scan_plan import scan_here
 from icestats.stats.kll import KllSketch
 from icestats.stats.partition_sketches import HEAD_SIZE_BYTES, parse_index_size
 from icestats.stats.table_statistics import find_kll_k, find_theta_lg_k
+from icestats.stats.theta import ThetaSketch
 from icestats.table.statistics import Statistics, fit_partitions
 from tests.computed_statistics import compute_here, scan_table
 
@@ -281,6 +282,25 @@ def test_sketches_keep_their_sizes_whatever_has_come_since(table, load, nearer):
         footer = path.read_bytes()[-entry.file_footer_size_in_bytes :]
         path.write_bytes(b"PFA1".ljust(entry.file_size_in_bytes - len(footer), b"\0") + footer)
     assert load()._reader.find_committed_sizes(load().schema.fields[1:2]) == (800, 14)
+
+
+@pytest.mark.parametrize("is_scanned", [False, True])
+def test_sketches_of_partitions_keep_sizes_that_are_larger_than_the_table_s(table, load, monkeypatch, is_scanned):
+    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
+    monkeypatch.setattr(
+        "icestats.spark.statistics_refresh.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes)
+    )
+    table.append(rows(1, 10_000, 40_000))
+    compute_here(load(), columns=["price"], by_partition=True, sizes=Sizes(800, 13, 400, 13)).commit()
+    compute_here(load(), columns=["price"], sizes=Sizes(200, 12, 200, 12)).commit()
+    known = scan_table(load(), columns=["price"], by_partition=True, sizes=Sizes(400, 13, 400, 13))
+    error = KllSketch.from_bytes("double", by_day(known)[1].kll).rank_error
+    table.append(rows(1, 40_000, 60_000))
+    if is_scanned:
+        table.delete("day = 2")
+    found = by_day(load().refresh_statistics().found)[1]
+    assert KllSketch.from_bytes("double", found.kll).rank_error == pytest.approx(error, rel=0.1)
+    assert len(ThetaSketch.from_bytes(found.theta).hashes) > 1 << 12
 
 
 def test_sketches_keep_the_size_of_those_of_a_pair(catalog, load):
