@@ -115,14 +115,14 @@ def read_committed_column(storage: FileReader, blobs: CommittedBlobs, field: Fie
 def find_committed_sizes(storage: FileReader, blobs: CommittedBlobs, fields: Sequence[Field]) -> tuple[int, int]:
     """Return the k and lg_k of the largest committed sketches of some columns: at least 200 and 12, the defaults.
 
-    Of each column those are looked at that column statistics were committed with, or where there are none those of
-    others; also where they cannot be added to, as of an earlier type. What is damaged does not count.
+    Of each column those count that column statistics were committed with, also where they cannot be added to, as of an
+    earlier type. Those of others and what is damaged do not.
     """
     k, lg_k = DEFAULT_K, DEFAULT_LG_K
     for field in fields:
         own = blobs.by_columns.get((field.field_id,), ())
         complete = {_find_place(one) for one in own if one.blob.type == COLUMN_STATISTICS}
-        nearest = sorted(own, key=lambda one: _find_place(one) not in complete)
+        nearest = [one for one in own if _find_place(one) in complete]
         k = max(k, _find_size(storage, nearest, KLL, _read_k))
         lg_k = max(lg_k, _find_size(storage, nearest, THETA, _read_lg_k))
     known = {field.field_id for field in fields}
