@@ -60,6 +60,15 @@ def table(catalog):
     return made
 
 
+@pytest.fixture
+def without_spark(monkeypatch):
+    """Full scans are done in this process."""
+    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
+    monkeypatch.setattr(
+        "icestats.spark.statistics_refresh.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes)
+    )
+
+
 def by_day(found, column="price"):
     columns = found.by_partition.columns[column]
     return {int.from_bytes(dict(key.values)[1000], "little"): one for key, one in columns.items()}
@@ -247,12 +256,8 @@ def test_columns_keep_the_sizes_of_their_own_sketches(table, load):
     ],
     ids=str,
 )
-def test_sketches_keep_their_sizes_where_their_column_was_widened(catalog, load, monkeypatch, type_, wider):
+def test_sketches_keep_their_sizes_where_their_column_was_widened(catalog, load, without_spark, type_, wider):
     """They are made anew from all rows then."""
-    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
-    monkeypatch.setattr(
-        "icestats.spark.statistics_refresh.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes)
-    )
     table = catalog.create_table("db.t", Schema(NestedField(1, "v", type_, required=False)))
     table.append(pa.table({"v": pa.array(range(20_000), pa.int32())}).cast(table.schema().as_arrow()))
     compute_here(load(), sizes=Sizes(800, 14, 800, 14)).commit()
@@ -285,11 +290,7 @@ def test_sketches_keep_their_sizes_whatever_has_come_since(table, load, nearer):
 
 
 @pytest.mark.parametrize("is_scanned", [False, True])
-def test_sketches_of_partitions_keep_sizes_that_are_larger_than_the_table_s(table, load, monkeypatch, is_scanned):
-    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
-    monkeypatch.setattr(
-        "icestats.spark.statistics_refresh.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes)
-    )
+def test_sketches_of_partitions_keep_sizes_that_are_larger_than_the_table_s(table, load, without_spark, is_scanned):
     table.append(rows(1, 10_000, 40_000))
     compute_here(load(), columns=["price"], by_partition=True, sizes=Sizes(800, 13, 400, 13)).commit()
     compute_here(load(), columns=["price"], sizes=Sizes(200, 12, 200, 12)).commit()
@@ -314,12 +315,8 @@ def test_sketches_keep_the_size_of_those_of_a_pair(catalog, load):
 
 
 @pytest.mark.parametrize("is_scanned", [False, True])
-def test_what_did_not_fit_is_tried_again_and_changes_nothing(table, load, monkeypatch, is_scanned):
+def test_what_did_not_fit_is_tried_again_and_changes_nothing(table, load, without_spark, is_scanned):
     """Neither is the table's own made anew, nor get further columns the room that those have which did fit."""
-    monkeypatch.setattr("icestats.spark.statistics_refresh.find_session", lambda *_: None)
-    monkeypatch.setattr(
-        "icestats.spark.statistics_refresh.run_scan", lambda _, plan, sizes, **__: scan_here(plan, sizes)
-    )
     commit(load(), 70_000)
     table.append(pa.concat_tables([rows(day, 0, 900) for day in range(4, 12)]))
     if is_scanned:
