@@ -39,9 +39,9 @@ class PartitionPlan:
     warnings: tuple[str, ...] = ()
 
     def renew(self, table: Table, *, first: bool) -> PartitionPlan:
-        """Return the plan for the table as it is now; after the first attempt with a new name."""
-        if first:
-            return replace(self, replaced=find_path(table.metadata, self.file))
+        """Return the plan for the table as it is now; with a new name once others have committed."""
+        if first and find_path(table.metadata, self.file) == self.replaced:
+            return self
         return prepare_partition_commit(
             table, self.file.snapshot_id, self.data, self.file.statistics_path.rpartition(".")[2]
         )
@@ -65,7 +65,7 @@ def _holds(table: Table, path: str, data: bytes) -> bool:
 
 
 def commit_partition_statistics(table: Table, plan: PartitionPlan, *, on_step: Step | None = None) -> PartitionPlan:
-    """Write a partition statistics file and register it for its snapshot.
+    """Write a partition statistics file and register it for its snapshot, unless that has exactly this one meanwhile.
 
     Parameters
     ----------
@@ -76,6 +76,11 @@ def commit_partition_statistics(table: Table, plan: PartitionPlan, *, on_step: S
     on_step : callable, optional
         Called with `writing`, `written`, `committing` and `committed`; again from `writing` on where others commit in
         between.
+
+    Returns
+    -------
+    PartitionPlan
+        What was committed. With `is_new` False: the snapshot has exactly this already.
 
     Raises
     ------
@@ -93,6 +98,8 @@ def commit_partition_statistics(table: Table, plan: PartitionPlan, *, on_step: S
         for attempt in count_attempts(table):
             fresh = reload_with_snapshot(table, plan.file.snapshot_id)
             plan = plan.renew(fresh, first=attempt == 1)
+            if not plan.is_new:
+                return replace(plan, warnings=(describe_left(left),) if left else ())
             if write_and_register(fresh, [(plan.file, plan.data)], step, left) is not None:
                 step("committed")
                 return replace(plan, warnings=(describe_left(left),) if left else ())

@@ -152,7 +152,8 @@ def commit_statistics(
     Returns
     -------
     CommitPlan
-        What was committed.
+        What was committed. With `is_new` False: the snapshot has exactly this already, nothing was written, and the
+        warnings are of what was left by an attempt before.
 
     Raises
     ------
@@ -206,6 +207,9 @@ def _commit(plan: CommitPlan, course: Course | None, step: Step, max_attempts: i
             for attempt in count_attempts(plan.table, max_attempts):
                 if course is None:
                     plan = _renew(plan, first=attempt == 1)
+                    # A REST catalog's may be taken out again by the commit that passed another one.
+                    if not plan.is_new and checks_requirements(plan.table):
+                        return replace(plan, warnings=(describe_left(left),) if left else ())
                 else:
                     fresh = reload_with_snapshot(plan.table, plan.snapshot_id)
                     course = advance(course, fresh, plan.snapshot_id)
@@ -313,6 +317,7 @@ def _renew(plan: CommitPlan, *, first: bool) -> CommitPlan:
     first = first and metadata_folder(table.metadata) == metadata_folder(plan.table.metadata)
     same = find_statistics(table, plan.snapshot_id) == plan.before
     partitions = plan.partitions and plan.partitions.renew(table, first=first)
+    partitions = partitions if partitions is not None and partitions.is_new else None
     if first and same and table.metadata.current_schema_id == plan.current_schema_id:
         return replace(plan, table=table, partitions=partitions)
     return replace(_prepare(table, plan.request), partitions=partitions)

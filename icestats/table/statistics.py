@@ -221,17 +221,16 @@ class Statistics:
                 raise
             return CommitReport(False, (), (), (), f"cannot be committed: {one_line(error)}")
         is_made = plan is not None or partitions is not None
-        plan = plan if plan is not None and plan.is_new else None
-        partitions = partitions if partitions is not None and partitions.is_new else None
+        plan, partitions, _ = _leave_old(plan, partitions)
+        left, note = "", ""
+        if not dry_run and (plan is not None or partitions is not None):
+            plan, partitions, left = _commit(table, plan, partitions, on_step)
+            note = refresh_running_spark(self._source)
         if plan is None and partitions is None:
             has = f": snapshot {self.found.snapshot_id} has exactly these statistics already" if is_made else ""
-            return CommitReport(False, (), (), (), f"nothing to commit{has}")
+            return CommitReport(False, (), (), (), f"nothing to commit{has}{left}")
         if plan is not None and partitions is not None:
             partitions = replace(partitions, warnings=())
-        note = ""
-        if not dry_run:
-            plan, partitions = _commit(table, plan, partitions, on_step)
-            note = refresh_running_spark(self._source)
         reports = []
         file = self.of_metadata.partition_file
         if file is not None and partitions is not None:
@@ -486,16 +485,26 @@ def _commit(
     plan: CommitPlan | None,
     partitions: PartitionPlan | None,
     on_step: Callable[[str], None] | None,
-) -> tuple[CommitPlan | None, PartitionPlan | None]:
+) -> tuple[CommitPlan | None, PartitionPlan | None, str]:
     from icestats.commit.partition_statistics_commit import commit_partition_statistics
     from icestats.commit.statistics_commit import commit_statistics
 
     if plan is not None:
         plan = commit_statistics(replace(plan, partitions=partitions), on_step=on_step)
-        return plan, plan.partitions
-    if partitions is not None:
+        partitions = plan.partitions
+    if partitions is not None and (plan is None or not plan.is_new):
         partitions = commit_partition_statistics(table, partitions, on_step=on_step)
-    return None, partitions
+    return _leave_old(plan, partitions)
+
+
+def _leave_old(
+    plan: CommitPlan | None, partitions: PartitionPlan | None
+) -> tuple[CommitPlan | None, PartitionPlan | None, str]:
+    """Return what the snapshot does not have already, and what else is to be said of the rest."""
+    old = [made for made in (plan, partitions) if made is not None and not made.is_new]
+    left = "".join(f"\nwarning: {warning}" for made in old for warning in made.warnings)
+    new = partitions if partitions is not None and partitions.is_new else None
+    return plan if plan is not None and plan.is_new else None, new, left
 
 
 def refresh_running_spark(source: Source) -> str:

@@ -18,6 +18,7 @@ from icestats.iceberg.storage import local_path
 from tests.computed_statistics import compute_here
 
 SCHEMA = Schema(NestedField(1, "day", LongType()), NestedField(2, "v", LongType()))
+OF_METADATA = [{"partitions": True}, {"manifests": True}, {"partitions": True, "manifests": True}]
 
 
 @pytest.fixture
@@ -34,9 +35,7 @@ def list_metadata(table: icestats.Table) -> list[Path]:
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
-@pytest.mark.parametrize(
-    "options", [{"partitions": True}, {"manifests": True}, {"partitions": True, "manifests": True}], ids=str
-)
+@pytest.mark.parametrize("options", OF_METADATA, ids=str)
 def test_the_same_statistics_of_metadata_are_not_committed_again(
     load: Callable[[], icestats.Table], catalog: SqlCatalog, options: dict[str, bool], file_format: str
 ) -> None:
@@ -98,9 +97,7 @@ def test_a_preview_says_that_the_snapshot_has_expired(
     assert report.files == ()
 
 
-@pytest.mark.parametrize(
-    "options", [{"partitions": True}, {"manifests": True}, {"partitions": True, "manifests": True}], ids=str
-)
+@pytest.mark.parametrize("options", OF_METADATA, ids=str)
 def test_a_preview_says_that_a_metadata_file_takes_no_commit(
     load: Callable[[], icestats.Table], options: dict[str, bool]
 ) -> None:
@@ -110,3 +107,23 @@ def test_a_preview_says_that_a_metadata_file_takes_no_commit(
     assert str(report).count(warning) == 1
     assert warning.startswith("cannot be committed: ")
     assert "read-only" in warning
+
+
+@pytest.mark.parametrize("of_other", OF_METADATA, ids=str)
+@pytest.mark.parametrize("own", OF_METADATA, ids=str)
+def test_what_others_commit_meanwhile_is_not_written_again(
+    load: Callable[[], icestats.Table], own: dict[str, bool], of_other: dict[str, bool]
+) -> None:
+    def interfere(name: str) -> None:
+        if name == "writing" and not load().metadata.statistics and not load().metadata.partition_statistics:
+            load().compute(**of_other).commit()
+
+    report = load().compute(**own).commit(on_step=interfere)
+    new = own.keys() - of_other.keys()
+    assert report.committed == bool(new)
+    assert len(report.files) == len(new)
+    assert bool(load().metadata.statistics) == ("manifests" in own.keys() | of_other.keys())
+    assert bool(load().metadata.partition_statistics) == ("partitions" in own.keys() | of_other.keys())
+    assert load().orphans().num_rows == 0
+    metadata_files = [path for path in list_metadata(load()) if path.name.endswith(".metadata.json")]
+    assert len(metadata_files) == 3 + bool(new)

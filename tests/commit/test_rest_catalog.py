@@ -113,7 +113,7 @@ def test_the_same_bytes_that_others_commit_after_a_removal_stay(table, rest_tabl
     def interfere(name):
         steps.append(name)
         if steps.count("committed") == 1 and name == "committed":
-            commit(table.refresh(), theta(table, 2, b"same"))
+            commit(rest_table.refresh(), theta(table, 2, b"same"))
 
     monkeypatch.setattr(Rest, "do_POST", answer)
     commit_statistics(prepare_commit(rest_table.refresh(), [theta(table, 1, b"mine")]), on_step=interfere)

@@ -250,7 +250,7 @@ def test_a_removal_goes_back_to_before_the_last_commit_and_no_further(table):
     commit(table, theta(table, 1, ndv="2"))
     assert len(remove(table, snapshot_id, restore=True).removals) == 1
     assert (listed(table), partition_entries(table)) == ([(THETA, (1,), "1")], [old])
-    new = prepare_partition_commit(table, snapshot_id, b"PAR1new", "parquet")
+    new = prepare_partition_commit(table.refresh(), snapshot_id, b"PAR1new", "parquet")
     commit_statistics(replace(prepare_commit(table, [theta(table, 1, ndv="3")]), partitions=new))
     assert (listed(table), partition_entries(table)) == ([(THETA, (1,), "3")], [new.file.statistics_path])
     remove(table, snapshot_id, restore=True)
