@@ -17,6 +17,7 @@ from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
     KLL,
+    LG_K,
     MANIFEST_STATISTICS,
     PARTITION_SKETCHES,
     THETA,
@@ -219,7 +220,7 @@ def _partition_blobs(statistics: TableStatistics, found: ScannedPartitions) -> l
         if any(one.theta for one in partitions.values()):
             k, lg_k = found.sizes[name]
             payload = write_partition_sketches(partitions, k=k, lg_k=lg_k)
-            properties = {"k": str(k), "lg-k": str(lg_k), "partition-count": str(len(partitions))}
+            properties = {"k": str(k), LG_K: str(lg_k), "partition-count": str(len(partitions))}
             if name in found.max_size_bytes:
                 properties[MAX_SIZE_BYTES] = str(found.max_size_bytes[name])
             blob = _blob(statistics, PARTITION_SKETCHES, (statistics.columns[name].field_id,), payload, properties)
@@ -230,7 +231,8 @@ def _partition_blobs(statistics: TableStatistics, found: ScannedPartitions) -> l
 
 def _column_blobs(statistics: TableStatistics, column: ColumnStatistics) -> list[NewBlob]:
     ndv = column.count_distinct(ThetaSketch.from_bytes(column.theta))
-    blobs = [_blob(statistics, THETA, (column.field_id,), column.theta, {"ndv": str(ndv)})]
+    properties = {"ndv": str(ndv)} | ({} if column.lg_k is None else {LG_K: str(column.lg_k)})
+    blobs = [_blob(statistics, THETA, (column.field_id,), column.theta, properties)]
     if column.kll is not None and column.item_type is not None:
         sketch = KllSketch.from_bytes(column.item_type, column.kll)
         properties = {

@@ -340,6 +340,7 @@ class ColumnAccumulator:
             kll=None if kll is None else kll.to_bytes(),
             item_type=None if kll is None else kll.item_type,
             frequent_items=items,
+            lg_k=theta.lg_k,
         )
 
 

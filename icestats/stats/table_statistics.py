@@ -38,6 +38,8 @@ DEFAULT_K = 200
 DEFAULT_LG_K = 12
 """The sizes of KLL and Theta sketches."""
 _MOST_LG_K = 26
+_MOST_STATED_LG_K = 16
+"""A sketch that takes half a megabyte. A few bytes are not to ask for more."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,6 +92,8 @@ class ColumnStatistics:
     """How the KLL sketch stores its items: `kll_items.item_type_of`."""
     frequent_items: bytes = b""
     """The most common values, for `frequent_items.read_frequent_values`; nothing where sketches are left out."""
+    lg_k: int | None = None
+    """The size that the Theta sketch was made with, which its bytes do not tell. None: not known, or there is none."""
 
     @property
     def filled_count(self) -> int:
@@ -98,7 +102,7 @@ class ColumnStatistics:
 
     def without_sketches(self) -> ColumnStatistics:
         """Return the counts and extremes alone."""
-        return replace(self, theta=b"", kll=None, frequent_items=b"")
+        return replace(self, theta=b"", kll=None, frequent_items=b"", lg_k=None)
 
     def count_distinct(self, theta: ThetaSketch) -> int:
         """Return the number of distinct values that the Theta sketch, parsed, estimates: no more than are not null."""
@@ -219,6 +223,7 @@ def merge_column_statistics(
         kll=_merge_kll(base, added),
         item_type=base.item_type,
         frequent_items=_merge_items(base.frequent_items, added.frequent_items, items_size_bytes, theta),
+        lg_k=lg_k if theta else None,
     )
 
 
@@ -254,16 +259,16 @@ def find_kll_k(column: ColumnStatistics) -> int | None:
     return KllSketch.from_bytes(column.item_type, column.kll).k
 
 
-def find_theta_lg_k(theta: bytes) -> int:
+def find_theta_lg_k(theta: bytes, stated: int | None = None) -> int:
     """Return the lg_k that a Theta sketch of more rows needs to be as good as this one: 12 to 26.
 
-    A compact Theta sketch does not store its lg_k. If it is not exact, it holds about 2^lg_k hashes.
+    A compact Theta sketch does not store its lg_k. If it is not exact, it holds about 2^lg_k hashes. If it is, up to 16
+    are believed of what is stated beside it.
     """
     sketch = ThetaSketch.from_bytes(theta)
-    if len(sketch.hashes) == 0:
-        return DEFAULT_LG_K
-    size = math.log2(len(sketch.hashes))
-    return min(max(DEFAULT_LG_K, math.ceil(size) if sketch.is_exact else round(size)), _MOST_LG_K)
+    size = math.log2(max(1, len(sketch.hashes)))
+    needed = max(math.ceil(size), min(stated or 0, _MOST_STATED_LG_K)) if sketch.is_exact else round(size)
+    return min(max(DEFAULT_LG_K, needed), _MOST_LG_K)
 
 
 def write_column_statistics(columns: Iterable[ColumnStatistics]) -> bytes:

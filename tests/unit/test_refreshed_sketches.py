@@ -307,11 +307,33 @@ def test_sketches_of_partitions_keep_sizes_that_are_larger_than_the_table_s(tabl
 def test_sketches_keep_the_size_of_those_of_a_pair(catalog, load):
     """Its columns have few values, and their sketches hold them all."""
     table = catalog.create_table("db.t", Schema(*(NestedField(i, n, LongType()) for i, n in enumerate("ab", 1))))
-    numbers = np.arange(40_000)
-    table.append(pa.table({"a": numbers // 200, "b": numbers % 200}))
-    compute_here(load(), together=[("a", "b")], sizes=Sizes(200, 14, 200, 14)).commit()
+    numbers = np.arange(200_000)
+    table.append(pa.table({"a": numbers // 500, "b": numbers % 500}))
+    compute_here(load(), together=[("a", "b")], sizes=Sizes(200, 17, 200, 17)).commit()
+    assert load()._reader.find_committed_sizes(load().schema.fields) == (200, 17)
+    assert load()._reader.find_committed_sizes(load().schema.fields[:1]) == (200, 16)
+
+
+def test_sketches_keep_their_size_where_a_small_table_has_grown(table, load, without_spark):
+    """Those of the small one held every value, and their bytes tell no size."""
+    compute_here(load(), columns=["price"], sizes=Sizes(200, 14, 200, 14)).commit()
+    table.append(rows(1, 30_000, 60_000))
+    refreshed = load().refresh_statistics(columns=["price"])
+    assert list(refreshed.added_to) == ["price"]
+    assert find_theta_lg_k(refreshed.found.columns["price"].theta) == 14
+    refreshed.commit()
+    assert not load().refresh_statistics(columns=["price"]).commit().committed
     assert load()._reader.find_committed_sizes(load().schema.fields) == (200, 14)
-    assert load()._reader.find_committed_sizes(load().schema.fields[:1]) == (200, 12)
+
+
+@pytest.mark.parametrize(
+    ("stated", "lg_k"), [("26", 16), ("13", 13), ("9", 12), ("27", 12), ("-1", 12), ("9" * 99, 12)]
+)
+def test_of_a_size_that_is_stated_beside_a_sketch_no_more_is_believed_than_half_a_megabyte(table, load, stated, lg_k):
+    blobs = build_blobs(compute_here(load(), columns=["price"]).found)
+    blobs = [replace(blob, properties={**blob.properties, "lg-k": stated}) for blob in blobs]
+    commit_statistics(prepare_commit(table.refresh(), blobs))
+    assert load()._reader.find_committed_sizes(load().schema.fields) == (200, lg_k)
 
 
 @pytest.mark.parametrize("is_scanned", [False, True])

@@ -17,6 +17,7 @@ from icestats.read.puffin.statistics_files import (
     FREQUENT_ITEMS,
     JOINT_STATISTICS,
     KLL,
+    LG_K,
     THETA,
     CommittedBlob,
     CommittedBlobs,
@@ -35,6 +36,7 @@ from icestats.stats.table_statistics import (
 from icestats.stats.theta import ThetaSketch
 
 _SKETCH = "a committed sketch"
+_LG_KS = frozenset(str(lg_k) for lg_k in range(4, 27))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,14 @@ def read_committed_column(storage: FileReader, blobs: CommittedBlobs, field: Fie
         kll, ranked = whole[KLL].read(storage, _SKETCH, lambda data: (data, KllSketch.from_bytes(item_type, data)))
         if lie := _contradicting_values("KLL sketch is", ranked.n, figures):
             return lie
-    made = replace(figures, theta=theta, kll=kll, item_type=item_type, frequent_items=items)
+    made = replace(
+        figures,
+        theta=theta,
+        kll=kll,
+        item_type=item_type,
+        frequent_items=items,
+        lg_k=_find_stated_lg_k(whole[THETA]),
+    )
     return CommittedColumn(whole[THETA].blob.snapshot_id, made)
 
 
@@ -151,8 +160,13 @@ def _read_k(found: CommittedBlob, data: bytes) -> int:
     return KllSketch.from_bytes(found.blob.properties["item-type"], data).k
 
 
-def _read_lg_k(_: CommittedBlob, data: bytes) -> int:
-    return find_theta_lg_k(data)
+def _read_lg_k(found: CommittedBlob, data: bytes) -> int:
+    return find_theta_lg_k(data, _find_stated_lg_k(found))
+
+
+def _find_stated_lg_k(found: CommittedBlob) -> int | None:
+    stated = found.blob.properties.get(LG_K, "")
+    return int(stated) if stated in _LG_KS else None
 
 
 def _read_joint_lg_k(found: CommittedBlob, data: bytes) -> int:

@@ -212,7 +212,7 @@ def read_partitioned_column(
             for bound in (entry.figures.min_value, entry.figures.max_value):
                 if bound is not None:
                     decode_value(index.type, bound)
-        found[entry.key] = replace(entry.figures, theta=theta, kll=kll, frequent_items=items)
+        found[entry.key] = replace(entry.figures, theta=theta, kll=kll, frequent_items=items, lg_k=index.lg_k)
     return found
 
 

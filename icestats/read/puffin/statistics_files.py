@@ -29,6 +29,8 @@ PRESTO_DATA_SIZE = "presto-sum-data-size-bytes-v1"
 _PRESTO_READS = {THETA: "ndv", PRESTO_DATA_SIZE: "data_size"}
 PARTITION_SKETCHES = "icestats-partition-sketches-v1"
 MANIFEST_STATISTICS = "icestats-manifest-stats-v1"
+LG_K = "lg-k"
+"""The property of a Theta sketch of the kit's that says the size it was made with; engines read `ndv` alone."""
 MAX_TABLE_BLOBS = 500_000
 """Behind as many, a table's farther files are not read: thousands of entries may name one file."""
 MAX_TABLE_FILES = 20_000
