@@ -125,6 +125,8 @@ class Refresh:
     _own: dict[str, _Reading] = field(default_factory=dict)
     """What is read for a column's own statistics, apart from those of its partitions where sizes differ."""
     _parts: dict[str, CommittedPartitions] = field(default_factory=dict)
+    _unfit: dict[str, str] = field(default_factory=dict)
+    """Columns whose committed sketches by partition cannot be added to, by name: why."""
     _columns: dict[str, ColumnStatistics] = field(default_factory=dict)
     _partitions: dict[str, Mapping[PartitionKey, ColumnStatistics]] = field(default_factory=dict)
     _joints: dict[tuple[int, int], CommittedJoint] = field(default_factory=dict)
@@ -170,22 +172,10 @@ class Refresh:
         self._read_bases(blobs, wanted)
         self._read_parts(blobs, wanted)
         self._read_joints(blobs, wanted)
-        kll_sizes = {name: find_kll_k(base.statistics) for name, base in self._bases.items()}
         k, lg_k = find_committed_sizes(self.source.storage, blobs, wanted)
-        # One scan does the columns whose statistics are of one snapshot and size.
-        readings: defaultdict[_Reading, list[str]] = defaultdict(list)
-        for name, base in self._bases.items():
-            part, own = self._parts.get(name), kll_sizes[name] or k
-            is_one = part is not None and part.snapshot_id == base.snapshot_id
-            # Sketches of one size alone are added to one another, and those of partitions are made of the table's.
-            is_one = is_one and part is not None and part.index.k <= own and part.index.lg_k <= lg_k
-            self._own[name] = _Reading(base.snapshot_id, _choose(own, lg_k, part if is_one else None), is_one)
-            readings[self._own[name]].append(name)
-            if part is not None and not is_one:
-                alone = _choose(part.index.k, part.index.lg_k, part)
-                readings[_Reading(part.snapshot_id, alone, True)].append(name)
-        for reading, names in readings.items():
+        for reading, names in self._plan_readings(k, lg_k).items():
             self._add(reading, [name for name in names if name not in self.scanned])
+        self.scanned = {**self._unfit, **self.scanned}
         in_full: defaultdict[tuple[Sizes, bool], list[str]] = defaultdict(list)
         for name in (f.name for f in wanted if f.name in self.scanned):
             in_full[_choose(k, lg_k, self._parts.get(name)), name in self._parts].append(name)
@@ -206,6 +196,27 @@ class Refresh:
             by_partition=self._build_partitions(),
             together=tuple(self._together.values()),
         )
+
+    def _plan_readings(self, k: int, lg_k: int) -> Mapping[_Reading, Sequence[str]]:
+        """Return the columns of each scan: those whose statistics are of one snapshot and size."""
+        readings: defaultdict[_Reading, list[str]] = defaultdict(list)
+        for name, base in self._bases.items():
+            part, own = self._parts.get(name), find_kll_k(base.statistics) or k
+            if name in self._unfit:
+                # What is up to date stays as it is: a refresh for sketches by partition that fit in no file has an end.
+                if base.snapshot_id == self.snapshot.snapshot_id:
+                    self._own[name] = _Reading(base.snapshot_id, _choose(own, lg_k, None), False)
+                    readings[self._own[name]].append(name)
+                continue
+            is_one = part is not None and part.snapshot_id == base.snapshot_id
+            # Sketches of one size alone are added to one another, and those of partitions are made of the table's.
+            is_one = is_one and part is not None and part.index.k <= own and part.index.lg_k <= lg_k
+            self._own[name] = _Reading(base.snapshot_id, _choose(own, lg_k, part if is_one else None), is_one)
+            readings[self._own[name]].append(name)
+            if part is not None and not is_one:
+                alone = _choose(part.index.k, part.index.lg_k, part)
+                readings[_Reading(part.snapshot_id, alone, True)].append(name)
+        return readings
 
     def _read_bases(self, blobs: CommittedBlobs, fields: Sequence[Field]) -> None:
         for one in fields:
@@ -330,10 +341,10 @@ class Refresh:
             self._parts[one.name] = found
             if found.index.type != one.type:
                 reason = f"its sketches by partition are of when its type was {found.index.type}"
-                self.scanned.setdefault(one.name, reason)
+                self._unfit[one.name] = reason
             row_count = sum(entry.figures.value_count for entry in found.index.partitions)
             if refuted := self._find_refuted(found.snapshot_id, row_count):
-                self.scanned.setdefault(one.name, f"its sketches by partition are {refuted}")
+                self._unfit.setdefault(one.name, f"its sketches by partition are {refuted}")
 
     def _add(self, reading: _Reading, names: Sequence[str]) -> None:
         """Add the new files to the statistics of some columns; or leave these to a full scan, and say why."""
@@ -426,7 +437,6 @@ class Refresh:
         return found
 
     def _scan_in_full(self, names: Sequence[str], sizes: Sizes, *, by_partition: bool) -> None:
-        # What is up to date stays as it is, so that a refresh for sketches by partition that fit in no file ends.
         stay = {name for name in names if self.added_to.get(name) == self.snapshot.snapshot_id}
         for name in names:
             if name not in stay:

@@ -383,3 +383,27 @@ def test_partitions_stay_the_same_where_no_schema_knows_the_column_of_a_void_fie
     (row,) = table.partitions().to_pylist()
     assert (dict(row["ndvs"])[2], dict(row["ndv_commits_behind"])[2]) == (12, 0)
     assert table.estimate("v < 3")["kll-by-partition"].rows == 3
+
+
+def test_what_did_not_fit_since_its_column_was_widened_changes_nothing_again(catalog, load, without_spark):
+    """Sketches by partition of the narrower type stay the nearest ones, and are made anew in vain each time."""
+    schema = Schema(NestedField(1, "day", IntegerType()), NestedField(2, "v", IntegerType()))
+    table = catalog.create_table("db.t", schema, partition_spec=BY_DAY)
+
+    def append(day, type_):
+        days = pa.array([day] * 2_000, pa.int32())
+        table.append(pa.table({"day": days, "v": pa.array(range(2_000 * day, 2_000 * day + 2_000), type_)}))
+
+    append(1, pa.int32())
+    commit(load(), 60_000)
+    with table.update_schema() as update:
+        update.update_column("v", LongType())
+    for day in range(2, 9):
+        append(day, pa.int64())
+    first = load().refresh_statistics()
+    assert (list(first.scanned), first.found.columns["v"].value_count) == (["v"], 16_000)
+    assert first.commit().committed
+    assert "all of v" in first.found.by_partition.left_out
+    again = load().refresh_statistics()
+    assert again.scanned == {"v": "its sketches by partition are of when its type was int"}
+    assert not again.commit().committed
